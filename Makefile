@@ -1,0 +1,35 @@
+# `make demo` and `make test` set up a virtual environment here and then do their job.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+
+.PHONY: demo test check test-slow bench clean
+
+demo: $(INSTALLED)
+	$(BIN)/discrax demo
+
+test: check
+	$(BIN)/pytest -n 2 -m "not slow"
+
+test-slow: $(INSTALLED)
+	$(BIN)/pytest -n 2 -m slow
+
+check: $(INSTALLED)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/lint-imports
+	$(BIN)/pyright
+
+bench: $(INSTALLED)
+	$(BIN)/pip install --quiet --editable ".[bench]"
+	$(BIN)/python benchmarks/step_cost.py
+
+$(INSTALLED): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/pip install --quiet --editable ".[dev]"
+	touch $(INSTALLED)
+
+clean:
+	rm -rf $(VENV) build dist

@@ -1,0 +1,31 @@
+"""discrax: sampling in discrete spaces, in JAX."""
+
+from discrax import adaptation, diagnostics, exact, samplers, targets
+from discrax.adaptation import AcceptanceRate
+from discrax.core.kernel import Info, Kernel, State
+from discrax.core.space import Binary, Categorical, Ordinal, Space, Spin
+from discrax.core.target import Target, Tempered
+from discrax.sampling import Result, sample
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "AcceptanceRate",
+    "Binary",
+    "Categorical",
+    "Info",
+    "Kernel",
+    "Ordinal",
+    "Result",
+    "Space",
+    "Spin",
+    "State",
+    "Target",
+    "Tempered",
+    "adaptation",
+    "diagnostics",
+    "exact",
+    "sample",
+    "samplers",
+    "targets",
+]

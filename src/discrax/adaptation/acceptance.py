@@ -1,0 +1,111 @@
+"""Adaptation to an acceptance rate: one scale, shared by all chains, tuned from their mean acceptance, then frozen.
+
+Larger scales are accepted less, so the scale at which the acceptance rate A meets the wanted rate a* is found by stochastic approximation. Two rules:
+
+- `robust` (the default) moves the logarithm of the scale:
+      log s <- log s + g_n (A - a*),     g_n = 2 / (1 + n)^0.7
+  where n counts the changes of sign of A - a* so far (Kesten, 1958). From a bad start the gain stays large and the scale grows or
+  shrinks geometrically; once it has crossed the wanted rate the gain falls. The frozen value is an average of the path that weighs its
+  later part most (Shamir and Zhang, 2013).
+- `paper` is the rule of Sun et al. (2022) for path lengths: R <- clip(R + (A - a*), 1, n). The last R is frozen.
+"""
+
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from discrax.core.kernel import Tunable
+from discrax.core.target import Target
+
+RULES = ("robust", "paper")
+_GAIN, _DECAY = 2.0, 0.7
+_AVERAGING = 4.0  # the weight of step t in the averages grows like t^_AVERAGING
+
+
+class Memory(NamedTuple):
+    steps: Float[Array, ""]
+    crossings: Float[Array, ""]
+    last_error: Float[Array, ""]
+    log_scale: Float[Array, ""]  # unclipped averages would drift: this is the clipped, current value
+    mean_log_scale: Float[Array, ""]
+    mean_rate: Float[Array, ""]
+
+
+class AcceptanceReport(NamedTuple):
+    """What warm-up asked for, reached and chose."""
+
+    parameter: str
+    value: float
+    asked_rate: float
+    reached_rate: float
+    num_steps: int
+    rule: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.parameter} = {self.value:.4g} (asked for acceptance {self.asked_rate:.3f}, "
+            f"reached {self.reached_rate:.3f} in {self.num_steps} steps, {self.rule} rule)"
+        )
+
+
+class AcceptanceRate(eqx.Module):
+    """Tunes a `Tunable` kernel to an acceptance rate; `rate=None` takes the kernel's own optimum."""
+
+    rate: float | None = eqx.field(static=True, default=None)
+    rule: str = eqx.field(static=True, default="robust")
+
+    def __check_init__(self):
+        if self.rate is not None and not 0 < self.rate < 1:
+            raise ValueError(f"An acceptance rate lies between 0 and 1, but got {self.rate}.")
+        if self.rule not in RULES:
+            raise ValueError(f"Unknown rule {self.rule!r}; known: {', '.join(RULES)}.")
+
+    def asked_rate(self, kernel: Tunable) -> float:
+        return kernel.target_rate if self.rate is None else self.rate
+
+    def check(self, kernel: Any) -> None:
+        if self.rule == "paper" and getattr(kernel, "parameter", None) != "path_length":
+            raise ValueError(f"The paper's rule tunes a path length, which {type(kernel).__name__} has not; use rule='robust'.")
+
+    def init(self, target: Target, kernel: Tunable) -> Memory:
+        zero = jnp.zeros((), jnp.float32)
+        return Memory(zero, zero, zero, kernel.log_scale(target).astype(jnp.float32), zero, zero)
+
+    def update(
+        self, target: Target, kernel: Tunable, memory: Memory, accept_prob: Float[Array, ""]
+    ) -> tuple[Tunable, Memory]:
+        error = accept_prob - self.asked_rate(kernel)
+        if self.rule == "paper":
+            proposed = jnp.log(jnp.maximum(jnp.exp(memory.log_scale) + error, 1.0))
+            crossings = memory.crossings
+        else:
+            crossings = memory.crossings + (error * memory.last_error < 0)
+            proposed = memory.log_scale + _GAIN * (1 + crossings) ** -_DECAY * error
+        kernel = kernel.with_log_scale(target, proposed)
+        log_scale = kernel.log_scale(target).astype(jnp.float32)
+        steps = memory.steps + 1
+        share = (1 + _AVERAGING) / (steps + _AVERAGING)
+        return kernel, Memory(
+            steps,
+            crossings,
+            error,
+            log_scale,
+            memory.mean_log_scale + share * (log_scale - memory.mean_log_scale),
+            memory.mean_rate + share * (accept_prob - memory.mean_rate),
+        )
+
+    def freeze(self, target: Target, kernel: Tunable, memory: Memory) -> tuple[Tunable, AcceptanceReport]:
+        """The kernel to draw with, and what was done."""
+        if self.rule == "robust":
+            kernel = kernel.with_log_scale(target, memory.mean_log_scale)
+        report = AcceptanceReport(
+            kernel.parameter,
+            float(getattr(kernel, kernel.parameter)),
+            self.asked_rate(kernel),
+            float(memory.mean_rate),
+            int(memory.steps),
+            self.rule,
+        )
+        return kernel, report

@@ -1,0 +1,1 @@
+"""Spaces, targets, kernels, the one accept/reject and the one loop."""

@@ -1,0 +1,241 @@
+"""The only loop in the house: a compiled scan over steps of a vmap over chains; the host sees a chunk, not a step.
+
+Step t of chain c uses the key `fold_in(key_c, t)` and nothing else, so the draws do not depend on the chunk length, on the number of chains
+or on what is recorded.
+"""
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, Protocol
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Integer, PRNGKeyArray, UInt32
+
+from discrax.core import random
+from discrax.core.kernel import Info, Kernel, State
+from discrax.core.statistics import add_to_moments, no_moments
+from discrax.core.target import Target, temper
+
+
+class Adapter(Protocol):
+    """Tunes a kernel from the ensemble's acceptance, one update a step, inside the scan."""
+
+    def init(self, target: Target, kernel: Any) -> Any: ...
+
+    def update(self, target: Target, kernel: Any, memory: Any, accept_prob: Float[Array, ""]) -> tuple[Any, Any]:
+        """The next (kernel, memory), given the mean acceptance probability of the chains."""
+        ...
+
+
+STATS = (*Info._fields, "lp")  # what is recorded of every draw
+
+
+class Ensemble(NamedTuple):
+    """All that a run carries from one chunk to the next."""
+
+    step: UInt32[Array, ""]
+    states: State  # every leaf has a leading axis of chains
+    kernel: Kernel
+    memory: Any  # of the adapter
+    moments: Any  # running moments of draws and statistics, or None
+
+
+class Recorded(NamedTuple):
+    """What a chunk hands to the host; axes are (draw, chain, ...)."""
+
+    kept: Any
+    stats: dict[str, Array]
+
+
+class Recorder(NamedTuple):
+    """What to keep of a draw: a function of the codes, or running moments of the embedding."""
+
+    keep: Callable[[Array], Any] | None
+    moments: bool = False
+
+
+def start(
+    target: Target, kernel: Kernel, x: Integer[Array, "chains *shape"], recorder: Recorder
+) -> tuple[Ensemble, float]:
+    """The ensemble before its first step, and the seconds its compilation took."""
+    program, compile_seconds = compiled(_start, (target, kernel, x), {"with_moments": recorder.moments})
+    return program((target, kernel, x)), compile_seconds
+
+
+def _start(target: Target, kernel: Kernel, x: Integer[Array, "chains *shape"], *, with_moments: bool) -> Ensemble:
+    states = jax.vmap(kernel.init, in_axes=(None, 0))(target, x)
+    moments = None
+    if with_moments:
+        sites = jax.vmap(lambda x: no_moments(target.space.embed(x)))(x)
+        scalars = jax.vmap(lambda _: no_moments(jnp.zeros(len(STATS))))(x)
+        moments = (sites, scalars)
+    return Ensemble(jnp.zeros((), jnp.uint32), states, kernel, None, moments)
+
+
+def run_chunk(
+    keys: PRNGKeyArray,
+    target: Target,
+    ensemble: Ensemble,
+    *,
+    num_draws: int,
+    thinning: int,
+    adapter: Adapter | None,
+    recorder: Recorder,
+) -> tuple[Ensemble, Recorded, Float[Array, ""]]:
+    """`num_draws` times `thinning` steps of all chains. With an adapter the kernel is tuned after every step.
+
+    Also returns the mean acceptance probability of the chunk, for those who watch.
+    """
+    kernel_arrays, kernel_static = eqx.partition(ensemble.kernel, eqx.is_array)
+
+    def one_step(carry, _):
+        step, states, arrays, memory = carry
+        kernel = eqx.combine(arrays, kernel_static)
+        step_keys = jax.vmap(random.fold_in, in_axes=(0, None))(keys, step)
+        states, info = jax.vmap(kernel.step, in_axes=(0, None, 0))(step_keys, target, states)
+        if adapter is not None:
+            kernel, memory = adapter.update(target, kernel, memory, jnp.mean(info.accept_prob))
+            arrays = eqx.filter(kernel, eqx.is_array)
+        return (step + jnp.uint32(1), states, arrays, memory), info
+
+    def one_draw(carry, _):
+        moving, moments = carry
+        moving, infos = jax.lax.scan(one_step, moving, None, length=thinning)
+        states = moving[1]
+        stats = _thin(infos)._asdict() | {"lp": temper(target, states.log_prob).astype(jnp.float32)}
+        acceptance = jnp.mean(stats["accept_prob"])
+        if moments is not None:
+            sites, scalars = moments
+            add = jax.vmap(add_to_moments)
+            together = jnp.stack([jnp.asarray(stat, jnp.float32) for stat in stats.values()], axis=-1)
+            sites = add(sites, jax.vmap(target.space.embed)(states.x), stats["weight"])
+            moments, stats = (sites, add(scalars, together, stats["weight"])), {}
+        kept = None if recorder.keep is None else jax.vmap(recorder.keep)(states.x)
+        return (moving, moments), (Recorded(kept, stats), acceptance)
+
+    moving = (ensemble.step, ensemble.states, kernel_arrays, ensemble.memory)
+    carry = (moving, ensemble.moments)
+    (moving, moments), (recorded, acceptance) = jax.lax.scan(one_draw, carry, None, length=num_draws)
+    step, states, arrays, memory = moving
+    after = Ensemble(step, states, eqx.combine(arrays, kernel_static), memory, moments)
+    return after, recorded, jnp.mean(acceptance)
+
+
+def _thin(infos: Info) -> Info:
+    """One Info for the steps of a draw: costs and times add up, the rest is averaged."""
+    if infos.jump.shape[0] == 1:
+        return jax.tree.map(lambda stat: stat[0], infos)
+
+    def mean(stat):
+        return jnp.mean(stat.astype(jnp.float32), axis=0)
+
+    return Info(
+        accept_prob=mean(infos.accept_prob),
+        is_accepted=mean(infos.is_accepted),
+        jump=mean(infos.jump),
+        evals=jnp.sum(infos.evals, axis=0),
+        weight=jnp.sum(infos.weight, axis=0),
+        is_invalid=mean(infos.is_invalid),
+    )
+
+
+class Chunk(NamedTuple):
+    ensemble: Ensemble
+    recorded: Recorded
+    num_draws: int
+    acceptance: float
+    seconds: float
+    compile_seconds: float
+
+
+def drive(
+    keys: PRNGKeyArray,
+    target: Target,
+    ensemble: Ensemble,
+    num_draws: int,
+    *,
+    chunk: int,
+    thinning: int = 1,
+    adapter: Adapter | None = None,
+    recorder: Recorder,
+    resize: Callable[[Kernel], Kernel] = lambda kernel: kernel,
+) -> Iterator[Chunk]:
+    """Runs `num_draws` draws chunk by chunk. `resize` may change the kernel's static sizes between chunks."""
+    done = 0
+    while done < num_draws:
+        length = min(chunk, num_draws - done)
+        ensemble = ensemble._replace(kernel=resize(ensemble.kernel))
+        settings = {"num_draws": length, "thinning": thinning, "adapter": adapter, "recorder": recorder}
+        program, compile_seconds = compiled(run_chunk, (keys, target, ensemble), settings)
+        begin = time.perf_counter()
+        ensemble, recorded, acceptance = jax.block_until_ready(program((keys, target, ensemble)))
+        seconds = time.perf_counter() - begin
+        yield Chunk(ensemble, recorded, length, float(acceptance), seconds, compile_seconds)
+        done += length
+
+
+_programs: OrderedDict[Any, Callable] = OrderedDict()
+_MOST_PROGRAMS = 128
+
+
+def _is_array(leaf: Any) -> bool:
+    return isinstance(leaf, jax.Array | np.ndarray)
+
+
+def compiled(function: Callable, arguments: tuple, settings: dict[str, Any]) -> tuple[Callable, float]:
+    """`function(*arguments, **settings)` compiled ahead of time, and the seconds that took (0 if it had been before).
+
+    Arrays are arguments of the program and everything else is part of it, so new parameters or tuned values never compile again.
+    """
+    arrays, static = eqx.partition(arguments, _is_array)
+    leaves, structure = jax.tree.flatten(arrays)
+    static_leaves, static_structure = jax.tree.flatten(static)
+    shapes = tuple((leaf.shape, str(leaf.dtype), bool(getattr(leaf, "weak_type", False))) for leaf in leaves)
+    identity = (
+        function,
+        structure,
+        shapes,
+        static_structure,
+        tuple(static_leaves),
+        tuple(sorted(settings.items())),
+        jax.config.jax_enable_x64,
+    )
+    if identity in _programs:
+        _programs.move_to_end(identity)
+        return _programs[identity], 0.0
+    begin = time.perf_counter()
+
+    def call(arrays):
+        out = function(*eqx.combine(arrays, static), **settings)
+        out_arrays, out_static = eqx.partition(out, eqx.is_array)
+        call.static = out_static
+        return out_arrays
+
+    program = jax.jit(call).lower(arrays).compile()
+    out_static = call.static
+
+    def run(arguments):
+        return eqx.combine(program(eqx.filter(arguments, _is_array)), out_static)
+
+    _programs[identity] = run
+    while len(_programs) > _MOST_PROGRAMS:
+        _programs.popitem(last=False)
+    return run, time.perf_counter() - begin
+
+
+def chunk_length(num_draws: int, work_per_draw: float) -> int:
+    """Draws per chunk: enough work to make the host's part negligible, little enough to report and to stop in time.
+
+    A divisor of `num_draws` is preferred, since a shorter last chunk would be one more program to compile.
+    """
+    ideal = int(np.clip(5e7 / work_per_draw, 1, 2000))
+    if num_draws <= ideal:
+        return max(1, num_draws)
+    for length in range(ideal, max(1, ideal // 4), -1):
+        if num_draws % length == 0:
+            return length
+    return ideal

@@ -1,0 +1,97 @@
+"""Kernels: one step of one chain, as a pure function.
+
+Adaptation and the driver see a kernel through three abstract classes: every kernel is a `Kernel`; one with a scale that can be
+tuned is `Tunable`; one whose arrays have a static capacity is `Sized`.
+"""
+
+import dataclasses
+from abc import abstractmethod
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Integer, PRNGKeyArray
+
+from discrax.core.target import Target
+
+
+Module = TypeVar("Module", bound=eqx.Module)
+
+
+class State(NamedTuple):
+    """Where a chain is. `log_prob` and `cache` are of the untempered target, so a change of temperature keeps them."""
+
+    x: Integer[Array, "*shape"]
+    log_prob: Float[Array, ""]
+    cache: Any  # whatever saves the next step an evaluation
+
+
+class Info(NamedTuple):
+    """What happened in a step; the same fields for every kernel."""
+
+    accept_prob: Float[Array, ""]
+    is_accepted: Bool[Array, ""]
+    jump: Float[Array, ""]  # distance moved (space.distance); 0 when rejected
+    evals: Float[Array, ""]  # target evaluations this step cost
+    weight: Float[Array, ""]  # the time this draw counts for
+    is_invalid: Bool[Array, ""]  # the log-probability at the proposal was NaN or +inf
+
+
+class Kernel(eqx.Module):
+    """A Markov kernel. Its tunables are leaves: changing them never recompiles."""
+
+    needs: ClassVar[tuple[type[Target], ...]] = ()  # capabilities a target must offer
+    uses_gradient: ClassVar[bool] = False  # where the target has no exact ratios, it must be differentiable
+
+    @abstractmethod
+    def init(self, target: Target, x: Integer[Array, "*shape"]) -> State: ...
+
+    @abstractmethod
+    def step(self, key: PRNGKeyArray, target: Target, state: State) -> tuple[State, Info]:
+        """One step of one chain (no batch axis)."""
+
+
+class Tunable(Kernel):
+    """A kernel with one scale. Adaptation moves its logarithm; larger scales jump further and are accepted less."""
+
+    parameter: ClassVar[str]  # the name of the tuned field
+    target_rate: ClassVar[float]  # the acceptance rate at which the papers find it most efficient
+
+    @abstractmethod
+    def log_scale(self, target: Target) -> Float[Array, ""]: ...
+
+    @abstractmethod
+    def with_log_scale(self, target: Target, value: Float[Array, ""]) -> Self:
+        """The kernel with another scale, clipped to what makes sense."""
+
+
+class Sized(Kernel):
+    """A kernel whose arrays have a static capacity."""
+
+    @abstractmethod
+    def sized(self, target: Target, *, room: bool) -> Self:
+        """The kernel with the capacity that suits its present scale; with `room` for it to grow in warm-up."""
+
+
+def replaced(module: Module, **fields: Any) -> Module:
+    """A copy of an Equinox module with other values of some fields, static ones too (`eqx.tree_at` reaches leaves only)."""
+    copy = object.__new__(type(module))
+    for each in dataclasses.fields(module):  # pyright: ignore[reportArgumentType]
+        object.__setattr__(copy, each.name, fields.get(each.name, getattr(module, each.name)))
+    return copy
+
+
+def scalar_info(accept_prob, is_accepted, jump, evals, is_invalid, weight=1.0) -> Info:
+    """An `Info` whose types are the same whatever the kernel passed."""
+
+    def as_float(value):
+        return jnp.asarray(value, jnp.float32)
+
+    return Info(
+        as_float(accept_prob),
+        jnp.asarray(is_accepted, bool),
+        as_float(jump),
+        as_float(evals),
+        as_float(weight),
+        jnp.asarray(is_invalid, bool),
+    )

@@ -1,0 +1,326 @@
+"""Spaces: what a state is, and how the target sees it.
+
+A state `x` is an array of small integer codes `0 .. num_levels - 1`, one per site. `space.embed(x)` is the float array
+that the target differentiates: {0, 1}, {-1, +1}, the values of an ordinal grid, or a one-hot vector per site.
+
+The *log-ratios* of all single-site changes, `log pi(x with site i at level c) - log pi(x)`, have the shape of the sites where
+there are two levels (the only change is the other level) and a last axis of `num_levels` otherwise (0 at the current level).
+"""
+
+import itertools
+import math
+from abc import abstractmethod
+from collections.abc import Sequence
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int, Integer, PRNGKeyArray
+
+from discrax.core import random
+
+
+def code_dtype(num_levels: int) -> np.dtype:
+    """The smallest integer type that holds the codes `0 .. num_levels - 1`."""
+    for dtype in (np.int8, np.uint8, np.int16, np.uint16, np.int32):
+        if num_levels - 1 <= np.iinfo(dtype).max:
+            return np.dtype(dtype)
+    raise ValueError(f"A site may have at most 2^31 levels, but num_levels is {num_levels}.")
+
+
+class Frozen(eqx.Module):
+    """Sites that never change: clamped variables, padded graphs, the given words of a sentence."""
+
+    mask: Bool[Array, "*shape"]
+    codes: Integer[Array, "*shape"]
+    free_sites: Int[Array, " n"]  # indices of the free sites first, so that a random free site is one look-up
+    num_free: Int[Array, ""]
+
+
+class Space(eqx.Module):
+    """Base of Binary, Spin, Ordinal and Categorical."""
+
+    shape: eqx.AbstractVar[tuple[int, ...]]
+    frozen: eqx.AbstractVar[Frozen | None]
+    num_levels: eqx.AbstractVar[int]
+
+    @abstractmethod
+    def embed(self, x: Integer[Array, "*shape"]) -> Float[Array, "..."]:
+        """The float array the target sees."""
+
+    @abstractmethod
+    def ratios_from_gradient(self, x: Integer[Array, "*shape"], gradient: Array) -> Float[Array, "..."]:
+        """First-order log-ratios of all single-site changes, from the gradient at `embed(x)`."""
+
+    @abstractmethod
+    def squared_moves(self, x: Integer[Array, "*shape"]) -> Float[Array, "..."]:
+        """|embed(y_i) - embed(x_i)|^2 for all single-site changes; in the shape of log-ratios, or broadcasting to it."""
+
+    @property
+    @abstractmethod
+    def smallest_squared_move(self) -> Float[Array, ""]:
+        """The smallest non-zero value of `squared_moves`."""
+
+    @abstractmethod
+    def distance(self, x: Integer[Array, "..."], y: Integer[Array, "..."]) -> Float[Array, ""]:
+        """The jump distance of the papers: Hamming, or L1 between the values of an ordinal grid."""
+
+    @property
+    def dtype(self) -> np.dtype:
+        return code_dtype(self.num_levels)
+
+    @property
+    def num_sites(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def has_two_levels(self) -> bool:
+        return self.num_levels == 2
+
+    @property
+    def num_free(self) -> int | Int[Array, ""]:
+        return self.num_sites if self.frozen is None else self.frozen.num_free
+
+    def free_site(self, index: Int[Array, "..."]) -> Int[Array, "..."]:
+        """The flat index of the `index`-th free site."""
+        return index if self.frozen is None else self.frozen.free_sites[index]
+
+    def random(self, key: PRNGKeyArray) -> Integer[Array, "*shape"]:
+        """A uniformly random state (frozen sites hold their codes)."""
+        codes = random.integers(random.as_threefry(key), self.num_sites, self.num_levels)
+        x = codes.reshape(self.shape).astype(self.dtype)
+        return x if self.frozen is None else jnp.where(self.frozen.mask, self.frozen.codes, x)
+
+    def log_num_states(self) -> float:
+        return float(self.num_free) * math.log(self.num_levels)
+
+    def enumerate(self, limit: int = 1 << 20) -> Integer[np.ndarray, "states *shape"]:
+        """All states, the last free site running fastest."""
+        if self.log_num_states() > math.log(limit) + 1e-9:
+            raise ValueError(
+                f"Enumeration is for at most {limit:,} states, but this space has {self.num_levels}^{int(self.num_free)}; "
+                "use a smaller space or raise `limit`."
+            )
+        free = np.array(list(itertools.product(range(self.num_levels), repeat=int(self.num_free))), self.dtype)
+        if self.frozen is None:
+            return free.reshape(-1, *self.shape)
+        states = np.tile(np.asarray(self.frozen.codes).reshape(-1), (len(free), 1))
+        states[:, ~np.asarray(self.frozen.mask).reshape(-1)] = free
+        return states.reshape(-1, *self.shape)
+
+    def index(self, x: Integer[Array, "*batch_and_shape"]) -> np.ndarray:
+        """The position of each state of a batch in `enumerate()`."""
+        codes = np.asarray(x).reshape(-1, self.num_sites).astype(np.int64)
+        if self.frozen is not None:
+            codes = codes[:, ~np.asarray(self.frozen.mask).reshape(-1)]
+        return codes @ (self.num_levels ** np.arange(codes.shape[1] - 1, -1, -1, dtype=np.int64))
+
+    def check(self, x: Array | np.ndarray) -> None:
+        """Raises a ValueError that says what is wrong if `x` is not a state (or a batch of states) of this space."""
+        x = np.asarray(x)
+        batch = x.ndim - len(self.shape)
+        if batch < 0 or x.shape[batch:] != self.shape:
+            raise ValueError(f"Expected a state of shape {self.shape}, but got an array of shape {x.shape}.")
+        if not np.issubdtype(x.dtype, np.integer):
+            raise ValueError(
+                f"A state holds integer codes 0..{self.num_levels - 1}, but got an array of {x.dtype}; "
+                "codes are positions in the list of values, not the values."
+            )
+        outside = x[(x < 0) | (x >= self.num_levels)]
+        if outside.size:
+            raise ValueError(f"Codes must lie in 0..{self.num_levels - 1}, but the state holds {int(outside[0])}.")
+        if self.frozen is not None:
+            moved = (x != np.asarray(self.frozen.codes)) & np.asarray(self.frozen.mask)
+            if moved.any():
+                raise ValueError(
+                    f"{int(moved.sum())} frozen sites of the state differ from the space's frozen codes; "
+                    "start from `space.random(key)` or set those sites to the frozen codes."
+                )
+
+
+def _shape(shape: int | Sequence[int]) -> tuple[int, ...]:
+    sizes = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
+    sizes = tuple(int(size) for size in sizes)
+    if not sizes or any(size < 1 for size in sizes):
+        raise ValueError(f"A space needs a shape of positive sizes, but got {shape}.")
+    return sizes
+
+
+def _frozen(shape: tuple[int, ...], num_levels: int, mask, codes) -> Frozen | None:
+    if mask is None:
+        if codes is not None:
+            raise ValueError("frozen_codes was given without `frozen`, the mask of the sites it holds for.")
+        return None
+    mask = np.asarray(mask)
+    if mask.shape != shape or mask.dtype != np.bool_:
+        raise ValueError(
+            f"frozen must be a boolean mask of shape {shape}, but got {mask.dtype} of shape {mask.shape}."
+        )
+    if mask.all():
+        raise ValueError("All sites are frozen: there is nothing to sample.")
+    codes = np.zeros(shape, np.int64) if codes is None else np.asarray(codes)
+    if codes.shape != shape or ((codes < 0) | (codes >= num_levels)).any():
+        raise ValueError(f"frozen_codes must have shape {shape} and codes in 0..{num_levels - 1}.")
+    order = np.argsort(mask.reshape(-1), kind="stable")
+    return Frozen(
+        jnp.asarray(mask),
+        jnp.asarray(np.where(mask, codes, 0), code_dtype(num_levels)),
+        jnp.asarray(order, jnp.int32),
+        jnp.asarray((~mask).sum(), jnp.int32),
+    )
+
+
+def _float() -> np.dtype:
+    return jnp.result_type(float)
+
+
+class _Scalar(Space):
+    """What Binary, Spin and Ordinal share: one number per site."""
+
+    @property
+    @abstractmethod
+    def values(self) -> Float[Array, " levels"]:
+        """The number each code stands for."""
+
+    def ratios_from_gradient(self, x: Integer[Array, "*shape"], gradient: Array) -> Float[Array, "..."]:
+        return self.moves(x) * (gradient if self.has_two_levels else gradient[..., None])
+
+    def moves(self, x: Integer[Array, "*shape"]) -> Float[Array, "..."]:
+        """embed(y_i) - embed(x_i) for all single-site changes, in the shape of log-ratios."""
+        if self.has_two_levels:
+            low, high = self.values
+            return (high - low) * (1 - 2 * x.astype(_float()))
+        return self.values - self.embed(x)[..., None]
+
+    def squared_moves(self, x: Integer[Array, "*shape"]) -> Float[Array, "..."]:
+        return self.smallest_squared_move if self.has_two_levels else jnp.square(self.moves(x))
+
+    @property
+    def smallest_squared_move(self) -> Float[Array, ""]:
+        return jnp.min(jnp.square(jnp.diff(self.values)))
+
+
+def hamming(x: Integer[Array, "..."], y: Integer[Array, "..."]) -> Float[Array, ""]:
+    return jnp.sum(x != y, dtype=jnp.float32)
+
+
+class Binary(_Scalar):
+    """Sites in {0, 1}: the embedding is the code."""
+
+    shape: tuple[int, ...] = eqx.field(static=True)
+    frozen: Frozen | None
+    num_levels: int = eqx.field(static=True)
+
+    def __init__(self, shape: int | Sequence[int], *, frozen=None, frozen_codes=None):
+        self.shape = _shape(shape)
+        self.num_levels = 2
+        self.frozen = _frozen(self.shape, 2, frozen, frozen_codes)
+
+    @property
+    def values(self) -> Float[Array, " levels"]:
+        return jnp.array([0.0, 1.0], _float())
+
+    def embed(self, x: Integer[Array, "*shape"]) -> Float[Array, "..."]:
+        return x.astype(_float())
+
+    def distance(self, x: Integer[Array, "..."], y: Integer[Array, "..."]) -> Float[Array, ""]:
+        return hamming(x, y)
+
+
+class Spin(_Scalar):
+    """Sites in {-1, +1}: code 0 is -1 and code 1 is +1."""
+
+    shape: tuple[int, ...] = eqx.field(static=True)
+    frozen: Frozen | None
+    num_levels: int = eqx.field(static=True)
+
+    def __init__(self, shape: int | Sequence[int], *, frozen=None, frozen_codes=None):
+        self.shape = _shape(shape)
+        self.num_levels = 2
+        self.frozen = _frozen(self.shape, 2, frozen, frozen_codes)
+
+    @property
+    def values(self) -> Float[Array, " levels"]:
+        return jnp.array([-1.0, 1.0], _float())
+
+    def embed(self, x: Integer[Array, "*shape"]) -> Float[Array, "..."]:
+        return 2 * x.astype(_float()) - 1
+
+    def distance(self, x: Integer[Array, "..."], y: Integer[Array, "..."]) -> Float[Array, ""]:
+        return hamming(x, y)
+
+
+class Ordinal(_Scalar):
+    """Sites on a grid of increasing numbers; code c stands for `values[c]`."""
+
+    shape: tuple[int, ...] = eqx.field(static=True)
+    frozen: Frozen | None
+    num_levels: int = eqx.field(static=True)
+    grid: Float[Array, " levels"]
+
+    def __init__(self, shape: int | Sequence[int], values, *, frozen=None, frozen_codes=None):
+        grid = np.asarray(values, np.float64)
+        if grid.ndim != 1 or grid.size < 2 or not np.isfinite(grid).all() or (np.diff(grid) <= 0).any():
+            raise ValueError(
+                "Ordinal needs at least two finite, increasing values, "
+                f"but got an array of shape {grid.shape}: {np.array2string(grid, threshold=6)}."
+            )
+        self.shape = _shape(shape)
+        self.num_levels = grid.size
+        self.grid = jnp.asarray(grid, _float())
+        self.frozen = _frozen(self.shape, grid.size, frozen, frozen_codes)
+
+    @property
+    def values(self) -> Float[Array, " levels"]:
+        return self.grid
+
+    def embed(self, x: Integer[Array, "*shape"]) -> Float[Array, "..."]:
+        return self.grid[x.astype(jnp.int32)]
+
+    def distance(self, x: Integer[Array, "..."], y: Integer[Array, "..."]) -> Float[Array, ""]:
+        return jnp.sum(jnp.abs(self.embed(x) - self.embed(y))).astype(jnp.float32)
+
+
+class Categorical(Space):
+    """Sites with `num_levels` levels without order; the embedding has a last one-hot axis."""
+
+    shape: tuple[int, ...] = eqx.field(static=True)
+    frozen: Frozen | None
+    num_levels: int = eqx.field(static=True)
+
+    def __init__(self, shape: int | Sequence[int], num_levels: int, *, frozen=None, frozen_codes=None):
+        if num_levels < 2:
+            raise ValueError(f"Categorical needs at least two levels, but num_levels is {num_levels}.")
+        self.shape = _shape(shape)
+        self.num_levels = int(num_levels)
+        self.frozen = _frozen(self.shape, self.num_levels, frozen, frozen_codes)
+
+    def embed(self, x: Integer[Array, "*shape"]) -> Float[Array, "..."]:
+        return jax.nn.one_hot(x, self.num_levels, dtype=_float())
+
+    def ratios_from_gradient(self, x: Integer[Array, "*shape"], gradient: Array) -> Float[Array, "..."]:
+        if self.has_two_levels:
+            return (gradient[..., 1] - gradient[..., 0]) * (1 - 2 * x.astype(gradient.dtype))
+        return gradient - at_level(gradient, x)[..., None]
+
+    def squared_moves(self, x: Integer[Array, "*shape"]) -> Float[Array, "..."]:
+        return self.smallest_squared_move
+
+    @property
+    def smallest_squared_move(self) -> Float[Array, ""]:
+        return jnp.array(2.0, _float())
+
+    def distance(self, x: Integer[Array, "..."], y: Integer[Array, "..."]) -> Float[Array, ""]:
+        return hamming(x, y)
+
+
+def is_level(x: Integer[Array, "..."], num_levels: int) -> Bool[Array, "..."]:
+    """One-hot mask of the current level, on a new last axis."""
+    return x[..., None] == jnp.arange(num_levels, dtype=x.dtype)
+
+
+def at_level(values: Float[Array, "..."], x: Integer[Array, "..."]) -> Float[Array, "..."]:
+    """`values[..., x]`: the entry of the last axis at the current level."""
+    # A masked sum, not a gather: it fuses, and -inf at other levels cannot leak into it.
+    return jnp.sum(jnp.where(is_level(x, values.shape[-1]), values, 0), axis=-1)

@@ -1,0 +1,189 @@
+"""Targets, what a target may offer, and the generic fallbacks.
+
+A target is an unnormalised log-probability of the embedding. Beyond that it may offer *capabilities*, each an abstract class:
+
+- `ExactRatios`: exact log-ratios of all single-site changes at the price of one evaluation;
+- `LocalChanges`: the change of the log-probability when a few sites change, at a price that does not grow with the sites;
+- `RatioUpdates`: new log-ratios after a few sites changed, cheaper than from scratch;
+- `Coloured`: a colouring such that sites of one colour are independent given the others.
+
+A kernel names the capabilities it cannot do without in `Kernel.needs`. Everything else falls back to `log_prob` and its gradient.
+"""
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import NamedTuple, TypeVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, Integer
+
+from discrax.core.space import Space, at_level, is_level
+
+
+class Evaluation(NamedTuple):
+    """What one evaluation of a target yields at a state."""
+
+    log_prob: Float[Array, ""]
+    ratios: Float[Array, "..."]  # of all single-site changes; `(*shape,)` for two levels, `(*shape, levels)` for more
+
+
+class Target(eqx.Module):
+    """An unnormalised distribution over a space. Its array fields are leaves: changing them never recompiles."""
+
+    space: eqx.AbstractVar[Space]
+
+    @abstractmethod
+    def log_prob(self, e: Float[Array, "..."]) -> Float[Array, ""]:
+        """Unnormalised log-probability of the embedding `e` of a state."""
+
+    @staticmethod
+    def from_log_prob(log_prob: Callable[[Array], Array], space: Space) -> "Target":
+        """A target from any function of the embedding; an Equinox module keeps its parameters as leaves."""
+        return FunctionTarget(log_prob, space)
+
+
+class FunctionTarget(Target):
+    function: Callable[[Array], Array]
+    space: Space
+
+    def log_prob(self, e: Float[Array, "..."]) -> Float[Array, ""]:
+        return self.function(e)
+
+
+class Tempered(Target):
+    """`beta * log_prob`. `beta` is a leaf, and kernels cache untempered values: changing it costs nothing."""
+
+    target: Target
+    beta: Float[Array, ""]
+
+    def __init__(self, target: Target, beta: float | Float[Array, ""]):
+        self.target = bare(target)
+        self.beta = jnp.asarray(beta, jnp.result_type(float)) * inverse_temperature(target)
+
+    @property
+    def space(self) -> Space:
+        return self.target.space
+
+    def log_prob(self, e: Float[Array, "..."]) -> Float[Array, ""]:
+        return self.beta * self.target.log_prob(e)
+
+
+class ExactRatios(Target):
+    """exact log-ratios of all single-site changes"""
+
+    @abstractmethod
+    def evaluate(self, x: Integer[Array, "*shape"]) -> Evaluation: ...
+
+
+class LocalChanges(Target):
+    """the change of the log-probability when a few sites change"""
+
+    @abstractmethod
+    def change(
+        self, x: Integer[Array, "*shape"], sites: Int[Array, " k"], codes: Integer[Array, " k"]
+    ) -> Float[Array, ""]:
+        """log_prob(y) - log_prob(x), where y is x with `codes` at the distinct flat `sites`."""
+
+    @abstractmethod
+    def ratios_at(self, x: Integer[Array, "*shape"], site: Int[Array, ""]) -> Float[Array, "..."]:
+        """Exact log-ratios of one site: a scalar for two levels, else `(levels,)`."""
+
+
+class RatioUpdates(Target):
+    """new log-ratios after a few sites changed"""
+
+    @abstractmethod
+    def update(
+        self,
+        x: Integer[Array, "*shape"],
+        evaluation: Evaluation,
+        y: Integer[Array, "*shape"],
+        sites: Int[Array, " k"],
+    ) -> Evaluation:
+        """The evaluation at `y`, given the one at `x`; they differ at most at `sites` (an index >= n is ignored)."""
+
+
+class Coloured(Target):
+    """a colouring of the sites"""
+
+    colours: eqx.AbstractVar[Int[Array, "*shape"]]
+    num_colours: eqx.AbstractVar[int]
+
+
+Capability = TypeVar("Capability", bound=Target)
+
+
+def bare(target: Target) -> Target:
+    """The target without its temperature."""
+    return target.target if isinstance(target, Tempered) else target
+
+
+def offered(target: Target, capability: type[Capability]) -> Capability | None:
+    """The untempered target if it offers `capability`, else None."""
+    base = bare(target)
+    return base if isinstance(base, capability) else None
+
+
+def inverse_temperature(target: Target) -> float | Float[Array, ""]:
+    return target.beta if isinstance(target, Tempered) else 1.0
+
+
+def temper(target: Target, value: Float[Array, "..."]) -> Float[Array, "..."]:
+    """An untempered log-probability or log-ratio at the target's temperature."""
+    return target.beta * value if isinstance(target, Tempered) else value
+
+
+def log_prob(target: Target, x: Integer[Array, "*shape"]) -> Float[Array, ""]:
+    """Untempered log-probability of a state."""
+    base = bare(target)
+    return base.log_prob(base.space.embed(x))
+
+
+def evaluate(target: Target, x: Integer[Array, "*shape"]) -> Evaluation:
+    """Untempered value and log-ratios at a state: exact where the target offers them, else from one gradient."""
+    base = bare(target)
+    if isinstance(base, ExactRatios):
+        return base.evaluate(x)
+    value, gradient = jax.value_and_grad(base.log_prob)(base.space.embed(x))
+    return Evaluation(value, base.space.ratios_from_gradient(x, gradient))
+
+
+def evaluate_change(
+    target: Target,
+    x: Integer[Array, "*shape"],
+    evaluation: Evaluation,
+    y: Integer[Array, "*shape"],
+    sites: Int[Array, " k"],
+) -> Evaluation:
+    """Like `evaluate(target, y)`, using that `y` differs from `x` at most at `sites`."""
+    updates = offered(target, RatioUpdates)
+    return evaluate(target, y) if updates is None else updates.update(x, evaluation, y, sites)
+
+
+def effective_ratios(
+    target: Target, x: Integer[Array, "*shape"], ratios: Float[Array, "..."]
+) -> Float[Array, "n ..."]:
+    """Cached log-ratios as a sampler needs them: tempered, -inf for changes of frozen sites, one flat axis of sites."""
+    space = target.space
+    ratios = temper(target, ratios)
+    if space.frozen is not None:
+        barred = space.frozen.mask
+        if not space.has_two_levels:
+            barred = barred[..., None] & ~is_level(x, space.num_levels)
+        ratios = jnp.where(barred, -jnp.inf, ratios)
+    return ratios.reshape(space.num_sites, *ratios.shape[len(space.shape) :])
+
+
+def conditional_ratios(target: Target, x: Integer[Array, "*shape"], site: Int[Array, ""]) -> Float[Array, "..."]:
+    """Untempered exact log-ratios of one site: a scalar for two levels, else `(levels,)`."""
+    local = offered(target, LocalChanges)
+    if local is not None:
+        return local.ratios_at(x, site)
+    space = target.space
+    levels = jnp.arange(space.num_levels, dtype=space.dtype)
+    values = jax.vmap(lambda c: log_prob(target, x.reshape(-1).at[site].set(c).reshape(space.shape)))(levels)
+    here = x.reshape(-1)[site]
+    ratios = values - at_level(values, here)
+    return jnp.where(here == 0, ratios[1], ratios[0]) if space.has_two_levels else ratios

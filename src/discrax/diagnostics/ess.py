@@ -1,0 +1,54 @@
+"""Effective sample size of single chains, by the two truncation rules that the papers report.
+
+With N values s_n of a scalar, their mean removed, c_k = sum_n s_n s_{n+k} / (N - k) and rho_k = c_k / c_0,
+
+    ESS = N / ( -1 + 2 sum over kept lags k of (1 - k/N) rho_k )
+
+- `first_negative`: the lags before the first negative rho_k are kept;
+- `positive_pairs`: lags are added in pairs (rho_0 + rho_1), (rho_2 + rho_3), ... up to the first negative pair (Geyer, 1992).
+
+A chain that never moved has told us nothing: its ESS is 0.
+"""
+
+import numpy as np
+
+RULES = ("first_negative", "positive_pairs")
+
+
+def autocorrelation(values: np.ndarray) -> np.ndarray:
+    """rho_k along the last axis, for all lags; NaN for a constant chain."""
+    values = np.asarray(values, np.float64)
+    n = values.shape[-1]
+    centred = values - values.mean(axis=-1, keepdims=True)
+    size = 1 << (2 * n - 1).bit_length()
+    spectrum = np.fft.rfft(centred, size)
+    covariance = np.fft.irfft(spectrum * spectrum.conj(), size)[..., :n] / (n - np.arange(n))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(is_constant(values)[..., None], np.nan, covariance / covariance[..., :1])
+
+
+def is_constant(values: np.ndarray) -> np.ndarray:
+    """True for each chain (all but the last axis) whose values are all the same."""
+    values = np.asarray(values)
+    return (values == values[..., :1]).all(axis=-1)
+
+
+def ess(values: np.ndarray, rule: str = "first_negative") -> np.ndarray:
+    """ESS of each chain; `values` has shape (..., draws), the result (...)."""
+    if rule not in RULES:
+        raise ValueError(f"Unknown truncation rule {rule!r}; known: {', '.join(RULES)}.")
+    values = np.asarray(values, np.float64)
+    n = values.shape[-1]
+    if n < 4:
+        return np.zeros(values.shape[:-1])
+    rho = np.nan_to_num(autocorrelation(values), nan=-1.0)
+    if rule == "first_negative":
+        kept = np.logical_and.accumulate(rho >= 0, axis=-1)
+    else:
+        even = rho[..., : n - n % 2]
+        pairs = even[..., ::2] + even[..., 1::2]
+        kept = np.repeat(np.logical_and.accumulate(pairs >= 0, axis=-1), 2, axis=-1)
+        rho = even
+    lags = np.arange(rho.shape[-1])
+    total = -1 + 2 * np.sum(np.where(kept, (1 - lags / n) * rho, 0), axis=-1)
+    return np.where(is_constant(values), 0.0, n / np.maximum(total, 1 / n))

@@ -1,0 +1,144 @@
+"""One table of what a run achieved and whether it can be trusted."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from discrax.diagnostics.ess import ess, is_constant
+
+
+@dataclass(frozen=True)
+class ScalarDiagnostics:
+    """Convergence of one scalar statistic; None where it cannot be had."""
+
+    name: str
+    mean: float
+    sd: float
+    ess: float | None  # sum over chains of the per-chain ESS, first-negative rule
+    ess_bulk: float | None
+    ess_tail: float | None
+    rhat: float | None
+
+
+def diagnose(name: str, values: np.ndarray) -> ScalarDiagnostics:
+    """Diagnostics of (chain, draw) values. A constant chain has ESS 0, and then there is no R-hat to trust."""
+    values = np.asarray(values, np.float64)
+    per_chain = ess(values)
+    bulk = tail = rhat = None
+    if is_constant(values).any():
+        bulk = tail = 0.0
+    elif values.shape[1] >= 4:
+        try:
+            from arviz_stats.base import array_stats
+        except ImportError:
+            pass
+        else:
+            bulk = float(array_stats.ess(values, chain_axis=0, draw_axis=1, method="bulk"))
+            tail = float(array_stats.ess(values, chain_axis=0, draw_axis=1, method="tail", prob=(0.05, 0.95)))
+            if values.shape[0] > 1:
+                rhat = float(array_stats.rhat(values, chain_axis=0, draw_axis=1, method="rank"))
+    return ScalarDiagnostics(name, float(values.mean()), float(values.std()), float(per_chain.sum()), bulk, tail, rhat)
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What `print(result.summary())` shows; every number is a field."""
+
+    title: str
+    num_chains: int
+    num_draws: int
+    acceptance: float
+    jump: float  # expected jump distance per step
+    evaluations: float  # of the target, over all chains and draws
+    seconds: float
+    compile_seconds: float
+    scalars: tuple[ScalarDiagnostics, ...]
+    adaptation: str | None = None
+    invalid: int = 0  # proposals with a NaN or +inf log-probability
+    stuck_chains: tuple[int, ...] = ()
+    never_moved: int = 0  # free sites that have the same code in every draw of every chain
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def ess(self) -> float | None:
+        """Of the slowest scalar."""
+        values = [scalar.ess for scalar in self.scalars if scalar.ess is not None]
+        return min(values) if values else None
+
+    def warnings(self) -> list[str]:
+        lines = list(self.notes)
+        if self.stuck_chains:
+            chains = ", ".join(map(str, self.stuck_chains[:8])) + (", ..." if len(self.stuck_chains) > 8 else "")
+            lines.append(f"{len(self.stuck_chains)} of {self.num_chains} chains never moved (ESS 0): {chains}.")
+        if self.never_moved:
+            lines.append(f"{self.never_moved} free sites have the same code in every draw.")
+        if self.invalid:
+            lines.append(f"{self.invalid} proposals had a NaN or +inf log-probability and were rejected.")
+        lines += [
+            f"R-hat of {scalar.name} is {scalar.rhat:.3f}: the chains do not agree yet; run longer."
+            for scalar in self.scalars
+            if scalar.rhat is not None and scalar.rhat > 1.01
+        ]
+        return lines
+
+    def facts(self) -> list[tuple[str, str]]:
+        rows = [
+            ("chains x draws", f"{self.num_chains} x {self.num_draws}"),
+            ("acceptance", f"{self.acceptance:.3f}"),
+            ("jump distance", f"{self.jump:.4g} a step"),
+            ("evaluations", f"{self.evaluations:,.0f}"),
+            ("seconds", f"{self.seconds:.2f} (+ {self.compile_seconds:.2f} compiling)"),
+        ]
+        if self.ess is not None and self.evaluations and self.seconds:
+            rows.append(
+                ("ESS", f"{self.ess:,.0f}; {self.ess / self.seconds:,.0f} a second, "
+                 f"{self.ess / self.evaluations:.2g} an evaluation")
+            )  # fmt: skip
+        if self.adaptation:
+            rows.append(("warm-up", self.adaptation))
+        return rows
+
+    def __rich__(self):
+        from rich.console import Group
+        from rich.table import Table
+
+        facts = Table(title=self.title, show_header=False, title_justify="left")
+        facts.add_column(style="bold")
+        facts.add_column()
+        for name, value in self.facts():
+            facts.add_row(name, value)
+        scalars = Table()
+        for heading in _HEADINGS:
+            scalars.add_column(heading, justify="left" if heading == "statistic" else "right")
+        for scalar in self.scalars:
+            scalars.add_row(*_cells(scalar))
+        shown = (facts, scalars) if self.scalars else (facts,)
+        return Group(*shown, *(f"[yellow]![/] {line}" for line in self.warnings()))
+
+    def __str__(self) -> str:
+        try:
+            from rich.console import Console
+        except ImportError:
+            lines = [self.title, *(f"  {name}: {value}" for name, value in self.facts())]
+            lines += ["  " + "  ".join(_HEADINGS), *("  " + "  ".join(_cells(scalar)) for scalar in self.scalars)]
+            return "\n".join(lines + [f"! {line}" for line in self.warnings()])
+        console = Console(width=110, color_system=None)
+        with console.capture() as capture:
+            console.print(self)
+        return capture.get().rstrip()
+
+
+_HEADINGS = ("statistic", "mean", "sd", "ESS (chains)", "ESS bulk", "ESS tail", "R-hat")
+
+
+def _cells(scalar: ScalarDiagnostics) -> list[str]:
+    def show(value, form):
+        return "-" if value is None else format(value, form)
+
+    return [
+        scalar.name,
+        format(scalar.mean, ".5g"),
+        format(scalar.sd, ".4g"),
+        *(show(value, ",.0f") for value in (scalar.ess, scalar.ess_bulk, scalar.ess_tail)),
+        show(scalar.rhat, ".3f"),
+    ]

@@ -1,0 +1,166 @@
+"""Exact laws of small targets by enumeration, exact draws from them, and a test of any kernel against them.
+
+`check_kernel` asks two questions with independent draws, so that a chi-square test is honest:
+
+- *invariance*: chains that start from exact draws of the target and make a few steps must still follow the target;
+- *convergence*: chains that start from one fixed state and make many steps must reach the target.
+
+A kernel with a wrong acceptance ratio fails the first, one that cannot reach all states fails the second.
+"""
+
+import math
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Integer, PRNGKeyArray
+
+from discrax.core import random
+from discrax.core.driver import Recorder, drive, start
+from discrax.core.kernel import Kernel
+from discrax.core.target import Target
+
+
+def law(target: Target, limit: int = 1 << 20) -> Float[np.ndarray, " states"]:
+    """The probability of every state, in the order of `target.space.enumerate()`."""
+    states = jnp.asarray(target.space.enumerate(limit))
+    values = np.asarray(jax.jit(jax.vmap(lambda x: target.log_prob(target.space.embed(x))))(states), np.float64)
+    weights = np.exp(values - values.max())
+    return weights / weights.sum()
+
+
+def draw(key: PRNGKeyArray, target: Target, num: int) -> Integer[Array, "num *shape"]:
+    """Independent exact draws."""
+    seed = int(np.asarray(jax.random.bits(key, (), jnp.uint32)))
+    picks = np.random.default_rng(seed).choice(len(probabilities := law(target)), size=num, p=probabilities)
+    return jnp.asarray(target.space.enumerate()[picks])
+
+
+def total_variation(p: np.ndarray, q: np.ndarray) -> float:
+    """Half the L1 distance between two laws."""
+    return 0.5 * float(np.abs(np.asarray(p) - np.asarray(q)).sum())
+
+
+def chi_square(counts: np.ndarray, probabilities: np.ndarray) -> float:
+    """p-value of counts against probabilities; states expected fewer than 10 times are pooled."""
+    total = counts.sum()
+    expected = probabilities * total
+    is_rare = expected < 10
+    observed = np.append(counts[~is_rare], counts[is_rare].sum())
+    expected = np.append(expected[~is_rare], expected[is_rare].sum())
+    if observed[expected == 0].any():
+        return 0.0  # a state that cannot be was visited
+    observed, expected = observed[expected > 0], expected[expected > 0]
+    if len(expected) < 2:
+        return 1.0
+    statistic = float(((observed - expected) ** 2 / expected).sum())
+    # The chi-square tail: the regularised upper incomplete gamma function, in double precision whatever JAX's default.
+    return _upper_gamma((len(expected) - 1) / 2, statistic / 2)
+
+
+def _upper_gamma(a: float, x: float) -> float:
+    """Q(a, x) by its series or its continued fraction (Abramowitz and Stegun 6.5.29, 6.5.31)."""
+    if x <= 0:
+        return 1.0
+    scale = math.exp(-x + a * math.log(x) - math.lgamma(a))
+    if x < a + 1:
+        term = total = 1 / a
+        for n in range(1, 10_000):
+            term *= x / (a + n)
+            total += term
+            if term < total * 1e-15:
+                break
+        return max(0.0, 1 - scale * total)
+    tiny = 1e-300
+    b = x + 1 - a
+    c, d = 1 / tiny, 1 / b
+    fraction = d
+    for n in range(1, 10_000):
+        step = -n * (n - a)
+        b += 2
+        d = 1 / (step * d + b or tiny)
+        c = b + step / c or tiny
+        fraction *= d * c
+        if abs(d * c - 1) < 1e-15:
+            break
+    return scale * fraction
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The outcome of `check_kernel`; truthy if the kernel passed."""
+
+    is_exact: bool
+    p_value: float  # the smaller of the two below, doubled: they are two tests
+    invariance_p_value: float
+    convergence_p_value: float
+    total_variation: float  # the larger distance between the law reached and the target
+    expected_total_variation: float  # what independent exact draws would show
+    threshold: float
+    num_chains: int
+
+    def __bool__(self) -> bool:
+        return self.is_exact
+
+    def __str__(self) -> str:
+        verdict = "passed" if self.is_exact else "FAILED"
+        return (
+            f"{verdict}: p = {self.p_value:.3g} (threshold {self.threshold:.0e}; invariance {self.invariance_p_value:.3g}, convergence "
+            f"{self.convergence_p_value:.3g}), total variation {self.total_variation:.4f} where {self.num_chains:,} "
+            f"exact draws show {self.expected_total_variation:.4f}"
+        )
+
+
+def walk(
+    key: PRNGKeyArray, target: Target, kernel: Kernel, x: Integer[Array, "chains *shape"], num_steps: int
+) -> Integer[Array, "chains *shape"]:
+    """Where independent chains are after `num_steps` steps from `x`."""
+    keys = random.split(random.as_threefry(key), x.shape[0])
+    nothing = Recorder(keep=None)
+    ensemble, _ = start(target, kernel, x, nothing)
+    (chunk,) = drive(keys, target, ensemble, 1, chunk=1, thinning=num_steps, recorder=nothing)
+    return chunk.ensemble.states.x
+
+
+def check_kernel(
+    kernel: Kernel,
+    target: Target,
+    *,
+    key: PRNGKeyArray | None = None,
+    num_chains: int = 100_000,
+    num_steps: int = 2,
+    num_convergence_steps: int = 200,
+    threshold: float = 1e-6,
+) -> Verdict:
+    """Tests a kernel, yours or ours, against the exact law of a small target.
+
+    The first test makes `num_steps` steps from exact draws, the second `num_convergence_steps` from one fixed state with a tenth of the chains.
+    A correct kernel that mixes in that many steps fails with probability `threshold`.
+    """
+    for_draws, for_invariance, for_start, for_convergence = jax.random.split(
+        jax.random.key(0) if key is None else key, 4
+    )
+    space, probabilities = target.space, law(target)
+    ends = walk(for_invariance, target, kernel, draw(for_draws, target, num_chains), num_steps)
+    few = max(1000, num_chains // 10)
+    one_state = jnp.broadcast_to(space.random(for_start), (few, *space.shape))
+    late_ends = walk(for_convergence, target, kernel, one_state, num_convergence_steps)
+
+    p_values, distances, noises = [], [], []
+    for x in (ends, late_ends):
+        counts = np.bincount(space.index(x), minlength=len(probabilities))
+        p_values.append(chi_square(counts, probabilities))
+        distances.append(total_variation(counts / counts.sum(), probabilities))
+        noises.append(float(np.sqrt(probabilities * (1 - probabilities) / (2 * math.pi * counts.sum())).sum()))
+    p_value = min(1.0, 2 * min(p_values))
+    worst = int(np.argmax(np.array(distances) / np.array(noises)))
+    return Verdict(
+        p_value >= threshold,
+        p_value,
+        *p_values,
+        distances[worst],
+        noises[worst],
+        threshold,
+        (num_chains, few)[worst],
+    )

@@ -1,0 +1,70 @@
+"""RWM-R: random walk Metropolis that changes R uniformly chosen sites.
+
+    u ~ uniform R-subset of the free sites;  y = x with every site of u at a uniformly chosen other level
+    log A = log pi(y) - log pi(x)                       (the proposal is symmetric)
+
+R is `path_length` rounded at random, independently of the state. Most efficient at acceptance 0.234 (Sun et al., 2022).
+Where the target can tell the change of a few sites, a step touches those sites and their neighbours only: its cost does not grow with n.
+"""
+
+from typing import ClassVar
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Integer, PRNGKeyArray
+
+from discrax.core import random
+from discrax.core.kernel import Info, State, scalar_info
+from discrax.core.metropolis import decide, select
+from discrax.core.statistics import compensated_add
+from discrax.core.target import LocalChanges, Target, log_prob, offered, temper
+from discrax.samplers.path_kernel import PathKernel, initial_length
+from discrax.samplers.selection import draw_length, draw_uniform, longest
+
+_LOCAL = 64  # beyond this many changed sites, a full evaluation is cheaper than all their pairs
+
+
+class RandomWalk(PathKernel):
+    path_length: Float[Array, ""]
+    capacity: int = eqx.field(static=True)
+    target_rate: ClassVar[float] = 0.234
+    exponent: ClassVar[float] = 1 / 3  # in theory 0; a little room for moderate n
+
+    def __init__(self, path_length: float = 1.0):
+        self.path_length, self.capacity = initial_length(path_length)
+
+    def init(self, target: Target, x: Integer[Array, "*shape"]) -> State:
+        value = log_prob(target, x)
+        return State(x, value, jnp.zeros_like(value))  # the cache is the rounding error of a summed log_prob
+
+    def step(self, key: PRNGKeyArray, target: Target, state: State) -> tuple[State, Info]:
+        space, x = target.space, state.x.reshape(-1)
+        n, capacity = space.num_sites, min(self.capacity, space.num_sites)
+        for_length, for_sites, for_levels, for_decision = random.split(key, 4)
+
+        length = draw_length(for_length, self.path_length, jnp.minimum(longest(capacity, n), space.num_free))
+        picks = draw_uniform(for_sites, n, space.num_free, length, capacity)
+        is_used = picks < n
+        sites = space.free_site(jnp.where(is_used, picks, 0))
+        old = x[sites].astype(jnp.int32)
+        steps = 1 + random.integers(for_levels, capacity, space.num_levels - 1)
+        new = jnp.where(is_used, (old + steps) % space.num_levels, old)
+        # Unused entries point to a site of their own choice with its old code: they change nothing.
+        old, new = old.astype(space.dtype), new.astype(space.dtype)
+        drop_unused = jnp.where(is_used, sites, n)
+
+        local = offered(target, LocalChanges)
+        if local is not None and capacity <= _LOCAL:
+            change = local.change(state.x, sites, new)
+            decision = decide(for_decision, temper(target, change))
+            value, error = compensated_add(state.log_prob, state.cache, change)
+            value, error = select(decision.is_accepted, (value, error), (state.log_prob, state.cache))
+            y = x.at[drop_unused].set(jnp.where(decision.is_accepted, new, old), mode="drop")
+            after = State(y.reshape(space.shape), value, error)
+        else:
+            y = x.at[drop_unused].set(new, mode="drop").reshape(space.shape)
+            proposal = State(y, log_prob(target, y), jnp.zeros_like(state.cache))
+            decision = decide(for_decision, temper(target, proposal.log_prob - state.log_prob))
+            after = select(decision.is_accepted, proposal, state)
+        jump = jnp.where(decision.is_accepted, space.distance(old, new), 0)
+        return after, scalar_info(decision.accept_prob, decision.is_accepted, jump, 1, decision.is_invalid)

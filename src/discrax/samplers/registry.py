@@ -1,0 +1,69 @@
+"""The registry: every sampler by name, with what it is and which spaces it takes."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from discrax.core.kernel import Kernel
+from discrax.core.space import Binary, Categorical, Ordinal, Space, Spin
+from discrax.core.target import Target, offered
+from discrax.samplers.balancing import unknown_name
+from discrax.samplers.gibbs import gibbs
+from discrax.samplers.langevin import DMALA
+from discrax.samplers.locally_balanced import GWG, PAS
+from discrax.samplers.random_walk import RandomWalk
+
+ALL_SPACES = (Binary, Spin, Ordinal, Categorical)
+
+
+class Sampler(NamedTuple):
+    name: str
+    build: Callable[..., Kernel]
+    about: str
+    spaces: tuple[type[Space], ...] = ALL_SPACES
+    takes_balancing: bool = False
+
+
+REGISTRY = {
+    row.name: row
+    for row in (
+        Sampler("rwm", RandomWalk, "random walk Metropolis on R uniformly chosen sites"),
+        Sampler("gibbs", gibbs, "Gibbs: random, systematic or chromatic scan"),
+        Sampler("gwg", GWG, "Gibbs with gradients: R sites drawn with replacement", takes_balancing=True),
+        Sampler("pas", PAS, "path auxiliary sampler: R sites drawn without replacement", takes_balancing=True),
+        Sampler("dmala", DMALA, "discrete Langevin: all sites at once", takes_balancing=True),
+    )
+}
+
+
+def get_sampler(name: str) -> Sampler:
+    if name not in REGISTRY:
+        raise unknown_name("sampler", name, {*REGISTRY, "auto"})
+    return REGISTRY[name]
+
+
+def build_kernel(sampler: "str | Kernel", target: Target) -> Kernel:
+    """A kernel by name or as it is, checked against the target."""
+    if isinstance(sampler, str):
+        name = sampler
+        if name == "auto":
+            name = "pas" if target.space.has_two_levels else "dmala"
+        row = get_sampler(name)
+        if not isinstance(target.space, row.spaces):
+            takes = ", ".join(space.__name__ for space in row.spaces)
+            raise ValueError(f"Sampler {name!r} takes {takes} spaces, but the target's is {type(target.space).__name__}.")
+        kernel = row.build()
+    elif isinstance(sampler, Kernel):
+        kernel = sampler
+    else:
+        raise TypeError(
+            f"A sampler is a name ({', '.join(REGISTRY)}, auto) or a kernel such as discrax.samplers.pas(), "
+            f"but got {type(sampler).__name__}."
+        )
+    for capability in kernel.needs:
+        if offered(target, capability) is None:
+            what = (capability.__doc__ or capability.__name__).strip()
+            raise ValueError(
+                f"{type(kernel).__name__} needs {what} ({capability.__name__}), which "
+                f"{type(target).__name__} does not offer; use another sampler or a target that offers it."
+            )
+    return kernel

@@ -1,0 +1,172 @@
+"""Choosing sites: how many, with or without replacement, and with which weights, at no more cost than needed.
+
+Arrays of chosen sites have a static capacity K; entries beyond the path's random length hold n, an index that scatters drop.
+"""
+
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+
+from discrax.core import random
+from discrax.core.xla import materialised
+
+# A path whose length is always even keeps the parity of a binary state, so it could never reach half of the states. One length in ten
+# is therefore one longer or one shorter, whatever the path length.
+_DETOUR = 0.1
+
+
+def draw_length(
+    key: PRNGKeyArray, path_length: Float[Array, ""], most: int | Int[Array, ""]
+) -> Int[Array, ""]:
+    """A random integer with mean `path_length` in [1, most]: rounded up or down at random, then a rare detour."""
+    rounding, detour = random.uniform(key, 2)
+    length = jnp.floor(path_length.astype(jnp.float32) + rounding).astype(jnp.int32)
+    shift = (detour > 1 - _DETOUR / 2).astype(jnp.int32) - (detour < _DETOUR / 2).astype(jnp.int32)
+    return jnp.clip(jnp.where(length >= 2, length + shift, length), 1, most)
+
+
+def capacity_for(path_length: float, *, room: float = 1.25, least: int = 1) -> int:
+    """The next of 1, 8, 12, 16, 24, 32, 48, ... that holds `room` times the path length: few sizes, so few compilations."""
+    if path_length == 1 and room <= 1.25 and least <= 1:
+        return 1
+    wanted = max(least, room * path_length + 4)
+    power = 8
+    while power < wanted:
+        if power + power // 2 >= wanted:
+            return power + power // 2
+        power *= 2
+    return power
+
+
+def longest(capacity: int, num_sites: int) -> int:
+    """The longest path that a capacity holds (the threshold search needs a little slack)."""
+    return min(num_sites, capacity if capacity <= _SMALL else capacity - 2)
+
+
+def inclusive_sums(values: Float[Array, " n"]) -> tuple[Float[Array, "blocks size"], Float[Array, " blocks"]]:
+    """Cumulative sums in two levels: within blocks of about sqrt(n), and of the blocks' totals.
+
+    Triangular matrix products: XLA's own cumulative sum is several times slower on both CPU and GPU.
+    """
+    n = values.shape[0]
+    size = int(np.ceil(np.sqrt(n)))
+    blocks = -(-n // size)
+    padded = jnp.pad(values, (0, blocks * size - n)).reshape(blocks, size)
+
+    def cumulative(v, m):
+        return jnp.matmul(v, jnp.asarray(np.triu(np.ones((m, m))), v.dtype), precision=lax.Precision.HIGHEST)
+
+    within = cumulative(padded, size)
+    return within, cumulative(within[:, -1], blocks)
+
+
+def draw_with_replacement(
+    key: PRNGKeyArray, log_weights: Float[Array, " n"], capacity: int
+) -> Int[Array, " capacity"]:
+    """Independent sites, each with probability proportional to its weight, by inversion of the cumulative weights."""
+    n = log_weights.shape[0]
+    within, totals = inclusive_sums(jnp.exp(log_weights - jnp.max(log_weights)))
+    size, level = within.shape[1], random.uniform(key, capacity).astype(totals.dtype) * totals[-1]
+    block = jnp.minimum(jnp.sum(totals <= level[:, None], axis=1), totals.shape[0] - 1)
+    inside = level - (totals - within[:, -1])[block]
+    offset = jnp.minimum(jnp.sum(within[block] <= inside[:, None], axis=1), size - 1)
+    return jnp.minimum(block * size + offset, n - 1).astype(jnp.int32)
+
+
+def is_first(sites: Int[Array, " k"]) -> Bool[Array, " k"]:
+    """True at the first occurrence of each site."""
+    earlier = np.tril(np.ones((sites.shape[0], sites.shape[0]), bool), -1)
+    return ~jnp.any((sites[:, None] == sites[None, :]) & earlier, axis=1)
+
+
+def draw_without_replacement(
+    key: PRNGKeyArray, log_weights: Float[Array, " n"], length: Int[Array, ""], capacity: int
+) -> Int[Array, " capacity"]:
+    """`length` distinct sites in the order of successive weighted draws without replacement.
+
+    An exponential race: site i arrives at time E_i / w_i with E_i ~ Exp(1), and the first `length` arrivals are the draw, in order.
+    """
+    n = log_weights.shape[0]
+    exponential = -jnp.log(random.uniform(key, n)).astype(log_weights.dtype)
+    log_times = materialised(jnp.log(exponential) - log_weights)
+    if capacity <= _SMALL:
+        order = _smallest_by_top_k(log_times, capacity)
+    else:
+        order = lax.platform_dependent(
+            log_times,
+            cpu=lambda t: _smallest_by_threshold(t, length, capacity),
+            default=lambda t: _smallest_by_top_k(t, capacity),
+        )
+    return jnp.where(jnp.arange(capacity) < length, order, n)
+
+
+_SMALL = 4  # below this, picking the smallest one after another is cheapest
+_PAIRWISE = 384  # up to this many, comparing all pairs beats a sort on a CPU
+
+
+def _smallest_by_top_k(values: Float[Array, " n"], k: int) -> Int[Array, " k"]:
+    return lax.top_k(-values, k)[1].astype(jnp.int32)
+
+
+def _smallest_by_threshold(values: Float[Array, " n"], count: Int[Array, ""], k: int) -> Int[Array, " k"]:
+    """The `count` smallest in increasing order, sorting nothing else.
+
+    Bisection finds a threshold below which there are at least `count` and at most k values; those are moved to the front,
+    and only they are ranked. On a CPU this costs a fraction of `top_k`, which costs a fraction of a sort.
+    """
+    n = values.shape[0]
+    low = jnp.min(values)
+    high = jnp.max(jnp.where(jnp.isfinite(values), values, low))
+
+    def number_below(threshold):
+        return jnp.sum((values <= threshold).astype(jnp.float32))  # sums of floats are vectorised, of integers not
+
+    def unfinished(search):
+        _, _, below, tries = search
+        return (below > k) & (tries < 64)
+
+    def halve(search):
+        low, high, below, tries = search
+        middle = low + (high - low) / 2
+        at_middle = number_below(middle)
+        enough = at_middle >= count
+        return (
+            jnp.where(enough, low, middle),
+            jnp.where(enough, middle, high),
+            jnp.where(enough, at_middle, below),
+            tries + 1,
+        )
+
+    _, threshold, _, _ = lax.while_loop(unfinished, halve, (low, high, number_below(high), jnp.int32(0)))
+    within, totals = inclusive_sums((values <= threshold).astype(jnp.float32))
+    ranks = (within + (totals - within[:, -1])[:, None]).reshape(-1)[:n]
+    slots = jnp.searchsorted(ranks, jnp.arange(1, k + 1, dtype=jnp.float32), method="scan_unrolled")
+    slots = materialised(slots.astype(jnp.int32))
+    candidates = materialised(values.at[slots].get(mode="fill", fill_value=jnp.inf))
+    if k > _PAIRWISE:
+        return slots[jnp.argsort(candidates)]
+    earlier = np.tril(np.ones((k, k), bool), -1)  # ties are broken by position, so that the ranks are a permutation
+    others, own = candidates[None, :], candidates[:, None]
+    is_before = (others < own) | ((others == own) & earlier)
+    rank = jnp.sum(is_before.astype(jnp.float32), axis=1).astype(jnp.int32)
+    return jnp.zeros(k, jnp.int32).at[rank].set(slots, unique_indices=True)
+
+
+def draw_uniform(
+    key: PRNGKeyArray, num_sites: int, num_free: int | Int[Array, ""], length: Int[Array, ""], capacity: int
+) -> Int[Array, " capacity"]:
+    """`length` distinct numbers below `num_free`, uniformly, at a cost that does not grow with the sites.
+
+    More candidates are drawn than needed and repeats are skipped. In the rare case that too few distinct ones are found the
+    draw is shorter; it never depends on the state, so a random walk that uses it stays symmetric.
+    """
+    if 8 * capacity > num_sites:
+        log_weights = jnp.where(jnp.arange(num_sites) < num_free, 0.0, -jnp.inf)
+        return draw_without_replacement(key, log_weights, jnp.minimum(length, num_free), capacity)
+    candidates = random.integers(key, capacity + max(2, capacity // 2), num_free)
+    first = is_first(candidates)
+    place = jnp.where(first, jnp.cumsum(first) - 1, capacity)
+    chosen = jnp.full(capacity, num_sites, jnp.int32).at[place].set(candidates, mode="drop")
+    return jnp.where(jnp.arange(capacity) < length, chosen, num_sites)
+

@@ -1,0 +1,6 @@
+"""The verb `sample` and what it returns."""
+
+from discrax.sampling.result import Result
+from discrax.sampling.sample import sample
+
+__all__ = ["Result", "sample"]

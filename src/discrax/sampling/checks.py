@@ -1,0 +1,86 @@
+"""Bad input ends here, before the sampler is compiled, with a sentence that says what was expected and what came."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, PRNGKeyArray
+
+from discrax.core import random
+from discrax.core.kernel import Kernel, State
+from discrax.core.target import ExactRatios, Target, bare, offered
+
+
+def check_counts(num_chains: int, num_warmup: int, num_samples: int, thinning: int, chunk_size: int | None) -> None:
+    least = {"num_chains": 1, "num_warmup": 0, "num_samples": 1, "thinning": 1, "chunk_size": 1}
+    given = (num_chains, num_warmup, num_samples, thinning, 1 if chunk_size is None else chunk_size)
+    for (name, smallest), value in zip(least.items(), given, strict=True):
+        if isinstance(value, bool) or not isinstance(value, int | np.integer):
+            raise TypeError(f"{name} must be a whole number, but got {value!r}.")
+        if value < smallest:
+            raise ValueError(f"{name} must be at least {smallest}, but got {value}.")
+
+
+def _embedding(target: Target) -> jax.ShapeDtypeStruct:
+    space = target.space
+    return jax.eval_shape(space.embed, jax.ShapeDtypeStruct(space.shape, space.dtype))
+
+
+def check_target(target: Target) -> None:
+    """The log-probability must be a float scalar."""
+    if not isinstance(target, Target):
+        raise TypeError(
+            f"target must be a discrax Target, but got {type(target).__name__}; "
+            "wrap a function with discrax.Target.from_log_prob(function, space)."
+        )
+    base, e = bare(target), _embedding(target)
+    where = f"on the embedding of shape {e.shape} of a {type(base.space).__name__} space"
+    try:
+        value = jax.eval_shape(base.log_prob, e)
+    except Exception as error:
+        raise ValueError(f"log_prob cannot be evaluated {where}: {type(error).__name__}: {error}") from error
+    if not hasattr(value, "shape") or value.shape != ():
+        raise ValueError(f"log_prob must return a scalar, but {where} it returns shape {getattr(value, 'shape', type(value))}.")
+    if not jnp.issubdtype(value.dtype, jnp.floating):
+        raise ValueError(f"log_prob must return a float, but {where} it returns {value.dtype}.")
+
+
+def check_gradient(target: Target, kernel: Kernel) -> None:
+    """A gradient sampler needs a differentiable log-probability, unless the target offers exact ratios."""
+    if kernel.uses_gradient and offered(target, ExactRatios) is None:
+        try:
+            jax.eval_shape(jax.grad(bare(target).log_prob), _embedding(target))
+        except Exception as error:
+            raise ValueError(
+                f"{type(kernel).__name__} needs the gradient of log_prob, which JAX cannot take: "
+                f"{type(error).__name__}: {error} Use a sampler without gradients, such as 'rwm' or 'gibbs'."
+            ) from error
+
+
+def initial_states(key: PRNGKeyArray, target: Target, num_chains: int, init: Array | np.ndarray | None) -> Array:
+    """One state per chain: the given ones, checked, or random ones."""
+    space = target.space
+    if init is None:
+        return jax.vmap(space.random)(random.split(key, num_chains))
+    if np.ndim(init) == len(space.shape):
+        init = np.broadcast_to(np.asarray(init), (num_chains, *np.shape(init)))
+    if np.ndim(init) != len(space.shape) + 1 or np.shape(init)[0] != num_chains:
+        raise ValueError(
+            f"init must have shape {space.shape} or {(num_chains, *space.shape)}, but has shape {np.shape(init)}."
+        )
+    space.check(init)
+    return jnp.asarray(init, space.dtype)
+
+
+def check_start(states: State, uses_gradient: bool) -> None:
+    bad = np.flatnonzero(~np.isfinite(np.asarray(states.log_prob)))
+    if bad.size:
+        value = float(np.asarray(states.log_prob)[bad[0]])
+        raise ValueError(
+            f"log_prob must be finite where a chain starts, but it is {value} for {bad.size} of {states.log_prob.size} "
+            f"chains (the first is chain {bad[0]}); pass `init` with states of positive probability."
+        )
+    if uses_gradient and any(np.isnan(np.asarray(leaf)).any() for leaf in jax.tree.leaves(states.cache)):
+        raise ValueError(
+            "The gradient of log_prob is NaN where a chain starts; look for a square root, logarithm or division at 0, "
+            "or use a sampler without gradients."
+        )

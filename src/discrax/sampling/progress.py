@@ -1,0 +1,50 @@
+"""The progress bar: rich's, in terminals and notebooks, not in CI."""
+
+import os
+import sys
+from typing import Any
+
+
+def wants_progress(progress: bool | None) -> bool:
+    if progress is not None:
+        return progress
+    if os.environ.get("CI"):
+        return False
+    return sys.stderr.isatty() or "ipykernel" in sys.modules
+
+
+class ProgressBar:
+    """Steps done, steps a second, time left and the acceptance so far; silent where it is not wanted or rich is absent."""
+
+    def __init__(self, title: str, total: int, wanted: bool):
+        self._bar: Any = None
+        if not wanted:
+            return
+        try:
+            from rich import progress
+            from rich.console import Console
+        except ImportError:
+            return
+        self._bar = progress.Progress(
+            progress.TextColumn("{task.description:>9}"),
+            progress.BarColumn(),
+            progress.MofNCompleteColumn(),
+            progress.TextColumn("acceptance {task.fields[acceptance]}"),
+            progress.TimeElapsedColumn(),
+            progress.TimeRemainingColumn(),
+            console=Console(stderr=True),
+        )
+        self._task = self._bar.add_task(title, total=total, acceptance="...")
+
+    def __enter__(self) -> "ProgressBar":
+        if self._bar is not None:
+            self._bar.start()
+        return self
+
+    def __exit__(self, *exception) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def advance(self, steps: int, acceptance: float) -> None:
+        if self._bar is not None:
+            self._bar.update(self._task, advance=steps, acceptance=f"{acceptance:.3f}")

@@ -1,0 +1,133 @@
+"""What a run returns."""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from discrax.adaptation import AcceptanceReport
+from discrax.core.kernel import Kernel, State, Tunable
+from discrax.core.statistics import Moments
+from discrax.core.target import Target, bare
+from discrax.diagnostics import Summary, diagnose
+
+
+@dataclass(frozen=True)
+class Result:
+    """Draws and what is known about them.
+
+    `draws` has shape (chain, draw, *sites) and holds codes; `kept` holds the user's statistic instead where one was asked for, and
+    `moments` running moments where only those were. `stats` maps the names of `Info` and "lp" to (chain, draw) arrays.
+    """
+
+    target: Target
+    kernel: Kernel  # as it drew: tuned and frozen
+    draws: np.ndarray | None
+    kept: Any
+    moments: Moments | None  # per chain, of the embedding
+    stats: dict[str, np.ndarray]
+    mean_stats: dict[str, np.ndarray]  # per chain
+    warmup_stats: dict[str, np.ndarray]
+    warmup_draws: np.ndarray | None
+    report: AcceptanceReport | None
+    seconds: float  # of drawing; warm-up and compilation apart
+    warmup_seconds: float
+    compile_seconds: float
+    is_complete: bool  # False if the run was interrupted
+    thinning: int
+    num_draws: int  # per chain
+    states: State = field(repr=False)  # the last states of all chains: pass `init=result.states.x` to go on
+
+    @property
+    def num_chains(self) -> int:
+        return self.states.x.shape[0]
+
+    @cached_property
+    def distance(self) -> np.ndarray | None:
+        """(chain, draw): the papers' scalar, the L1 distance of the codes to one fixed random reference state."""
+        if self.draws is None:
+            return None
+        space = self.target.space
+        reference = np.random.default_rng(0).integers(0, space.num_levels, space.shape).astype(space.dtype)
+        sites = tuple(range(1, self.draws.ndim - 1))
+        out = np.empty(self.draws.shape[:2], np.float64)
+        for chain, draws in enumerate(self.draws):  # one chain at a time: the difference is larger than the draws
+            out[chain] = np.abs(draws.astype(np.int32) - reference).sum(axis=sites)
+        return out
+
+    def summary(self) -> Summary:
+        stats = self.mean_stats
+        scalars = []
+        if self.stats and self.num_draws:
+            scalars.append(diagnose("lp", self.stats["lp"]))
+            if self.distance is not None:
+                scalars.append(diagnose("distance", self.distance))
+        title = f"{type(self.kernel).__name__} on {type(bare(self.target)).__name__}"
+        invalid = stats["is_invalid"].sum() * self.num_draws * self.thinning
+        if self.warmup_stats:
+            invalid += self.warmup_stats["is_invalid"].sum()
+        notes = []
+        if not self.is_complete:
+            notes.append(f"The run was interrupted after {self.num_draws} draws; what was drawn is here.")
+        if self.report is not None and self.num_draws and abs(self.report.reached_rate - self.report.asked_rate) > 0.1:
+            notes.append(
+                f"Warm-up asked for acceptance {self.report.asked_rate:.3f} but ended at {self.report.reached_rate:.3f}."
+            )
+        return Summary(
+            title=title,
+            num_chains=self.num_chains,
+            num_draws=self.num_draws,
+            acceptance=float(stats["accept_prob"].mean()),
+            jump=float(stats["jump"].mean()),
+            evaluations=float(stats["evals"].sum() * self.num_draws),
+            seconds=self.seconds,
+            compile_seconds=self.compile_seconds,
+            scalars=tuple(scalars),
+            adaptation=None if self.report is None else str(self.report),
+            invalid=int(np.rint(invalid)),
+            stuck_chains=tuple(int(chain) for chain in np.flatnonzero(stats["jump"] == 0)) if self.num_draws else (),
+            never_moved=self._never_moved(),
+            notes=tuple(notes),
+        )
+
+    def _never_moved(self) -> int:
+        frozen = self.target.space.frozen
+        if self.draws is not None and self.num_draws:
+            flat = self.draws.reshape(-1, *self.target.space.shape)
+            still = (flat.min(axis=0) == flat.max(axis=0)) & (flat.shape[0] > 1)
+        elif self.moments is not None and self.num_draws > 1:
+            mean = np.asarray(self.moments.mean)
+            spread = np.asarray(self.moments.squares).max(axis=0) + np.ptp(mean, axis=0)
+            still = spread.reshape(*self.target.space.shape, -1).max(axis=-1) == 0
+        else:
+            return 0
+        return int((still if frozen is None else still & ~np.asarray(frozen.mask)).sum())
+
+    def to_arviz(self):
+        """An ArviZ DataTree: posterior, sample_stats, and warm-up in groups of its own."""
+        from arviz_base import from_dict
+
+        groups: dict[str, Any] = {"sample_stats": self.stats}
+        if self.draws is not None:
+            groups["posterior"] = {"x": self.draws}
+        elif self.kept is not None:
+            kept = self.kept if isinstance(self.kept, dict) else {"statistic": self.kept}
+            groups["posterior"] = kept
+        if self.warmup_stats:
+            groups["warmup_sample_stats"] = self.warmup_stats
+        if self.warmup_draws is not None:
+            groups["warmup_posterior"] = {"x": self.warmup_draws}
+        if not self.stats:
+            raise ValueError("A run that kept running moments only has no draws to export; use keep='draws' or a statistic.")
+        attributes: dict[str, Any] = {
+            "inference_library": "discrax",
+            "sampler": type(self.kernel).__name__,
+            "is_complete": int(self.is_complete),
+            "sampling_time": self.seconds,
+        }
+        if isinstance(self.kernel, Tunable):
+            attributes[self.kernel.parameter] = float(getattr(self.kernel, self.kernel.parameter))
+        tree = from_dict(groups, save_warmup=True)
+        tree.attrs.update(attributes)
+        return tree

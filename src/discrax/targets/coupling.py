@@ -1,0 +1,258 @@
+"""Symmetric coupling matrices J, in the three structures that decide what arithmetic costs (and none at all).
+
+- `Dense`: an n x n array; a product is a matrix product, a few changed sites add a few rows.
+- `Sparse`: neighbour lists padded to the largest degree; a product is a gather and a sum, never a scatter.
+- `Lattice`: nearest neighbours on a grid; a product is a few shifted additions.
+- `Uncoupled`: J = 0.
+
+All act on the site axes of `e` and leave a trailing axis of levels alone, so one class serves Ising (numbers) and Potts (one-hot vectors).
+"""
+
+import itertools
+import math
+from abc import abstractmethod
+from collections.abc import Sequence
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array, Float, Int
+
+
+def _over_levels(weights: Float[Array, "*shape"], e: Float[Array, "..."]) -> Float[Array, "..."]:
+    """Gives per-site weights the trailing axes of `e`."""
+    return weights.reshape(weights.shape + (1,) * (e.ndim - weights.ndim)) if weights.ndim else weights
+
+
+class Coupling(eqx.Module):
+    shape: eqx.AbstractVar[tuple[int, ...]]
+
+    @abstractmethod
+    def product(self, e: Float[Array, "..."]) -> Float[Array, "..."]:
+        """J e."""
+
+    @abstractmethod
+    def neighbours(self, sites: Int[Array, " k"]) -> tuple[Int[Array, "k degree"], Float[Array, "k degree"]]:
+        """Flat indices of each site's neighbours and J there; weight 0 pads the list."""
+
+    @abstractmethod
+    def among(self, sites: Int[Array, " k"]) -> Float[Array, "k k"]:
+        """J between the given sites."""
+
+    @abstractmethod
+    def diagonal(self) -> Float[Array, "*shape"] | None:
+        """diag J, or None where it is zero."""
+
+    @abstractmethod
+    def colour(self) -> np.ndarray:
+        """A colour per site; sites of one colour are not coupled."""
+
+
+def _among_neighbours(coupling: Coupling, sites: Int[Array, " k"]) -> Float[Array, "k k"]:
+    indices, weights = coupling.neighbours(sites)
+    return jnp.sum(jnp.where(indices[:, None, :] == sites[None, :, None], weights[:, None, :], 0), axis=-1)
+
+
+def greedy_colouring(neighbours: Sequence[Sequence[int]]) -> np.ndarray:
+    """Colours the most connected sites first, each with the smallest colour its neighbours leave."""
+    colours = np.full(len(neighbours), -1)
+    for site in sorted(range(len(neighbours)), key=lambda i: -len(neighbours[i])):
+        taken = {colours[j] for j in neighbours[site] if j != site}
+        colours[site] = next(c for c in itertools.count() if c not in taken)
+    return colours
+
+
+class Uncoupled(Coupling):
+    shape: tuple[int, ...] = eqx.field(static=True)
+
+    def product(self, e: Float[Array, "..."]) -> Float[Array, "..."]:
+        return jnp.zeros_like(e)
+
+    def neighbours(self, sites: Int[Array, " k"]) -> tuple[Int[Array, "k degree"], Float[Array, "k degree"]]:
+        return sites[:, None], jnp.zeros((sites.shape[0], 1), jnp.result_type(float))
+
+    def among(self, sites: Int[Array, " k"]) -> Float[Array, "k k"]:
+        return jnp.zeros((sites.shape[0], sites.shape[0]), jnp.result_type(float))
+
+    def diagonal(self) -> Float[Array, "*shape"] | None:
+        return None
+
+    def colour(self) -> np.ndarray:
+        return np.zeros(self.shape, np.int32)
+
+
+class Dense(Coupling):
+    shape: tuple[int, ...] = eqx.field(static=True)
+    matrix: Float[Array, "n n"]
+    has_diagonal: bool = eqx.field(static=True)
+
+    def __init__(self, matrix, shape: Sequence[int] | None = None):
+        matrix = np.asarray(matrix)
+        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+            raise ValueError(f"A coupling matrix must be square, but got shape {matrix.shape}.")
+        if not np.allclose(matrix, matrix.T, rtol=1e-5, atol=1e-7):
+            raise ValueError("A coupling matrix must be symmetric, but J and its transpose differ; pass (J + J.T) / 2.")
+        self.shape = (len(matrix),) if shape is None else tuple(shape)
+        if math.prod(self.shape) != len(matrix):
+            raise ValueError(f"A space of shape {self.shape} needs {math.prod(self.shape)} rows, but J has {len(matrix)}.")
+        self.matrix = jnp.asarray(matrix, jnp.result_type(float))
+        self.has_diagonal = bool(np.diag(matrix).any())
+
+    def product(self, e: Float[Array, "..."]) -> Float[Array, "..."]:
+        flat = e.reshape(len(self.matrix), -1)
+        # The default precision of an accelerator (tf32) would make log-probabilities wrong in the third digit.
+        return jnp.matmul(self.matrix, flat, precision=lax.Precision.HIGHEST).reshape(e.shape)
+
+    def neighbours(self, sites: Int[Array, " k"]) -> tuple[Int[Array, "k degree"], Float[Array, "k degree"]]:
+        everyone = jnp.arange(len(self.matrix), dtype=jnp.int32)
+        return jnp.broadcast_to(everyone, (sites.shape[0], len(self.matrix))), self.matrix[sites]
+
+    def among(self, sites: Int[Array, " k"]) -> Float[Array, "k k"]:
+        return self.matrix[sites[:, None], sites[None, :]]
+
+    def diagonal(self) -> Float[Array, "*shape"] | None:
+        return jnp.diagonal(self.matrix).reshape(self.shape) if self.has_diagonal else None
+
+    def colour(self) -> np.ndarray:
+        return greedy_colouring([np.flatnonzero(row) for row in np.asarray(self.matrix)]).reshape(self.shape)
+
+
+class Sparse(Coupling):
+    """From edges `(i, j, weight)`, each once; `i = j` is a diagonal entry."""
+
+    shape: tuple[int, ...] = eqx.field(static=True)
+    indices: Int[Array, "n degree"]
+    weights: Float[Array, "n degree"]
+    has_diagonal: bool = eqx.field(static=True)
+
+    def __init__(self, edges: np.ndarray, weights, shape: Sequence[int]):
+        edges = np.asarray(edges, np.int64).reshape(-1, 2)
+        weights = np.broadcast_to(np.asarray(weights, np.float64), (len(edges),))
+        self.shape, n = tuple(shape), math.prod(shape)
+        if edges.size and (edges.min() < 0 or edges.max() >= n):
+            raise ValueError(f"Edges must join sites 0..{n - 1}, but one names site {int(edges.max())}.")
+        loops = edges[:, 0] == edges[:, 1]
+        source = np.concatenate([edges[:, 0], edges[~loops, 1]])
+        sink = np.concatenate([edges[:, 1], edges[~loops, 0]])
+        value = np.concatenate([weights, weights[~loops]])
+        order = np.argsort(source, kind="stable")
+        source, sink, value = source[order], sink[order], value[order]
+        degree = np.bincount(source, minlength=n)
+        slot = np.arange(len(source)) - (np.cumsum(degree) - degree)[source]
+        indices = np.zeros((n, max(1, degree.max())), np.int32)
+        table = np.zeros(indices.shape)
+        indices[source, slot], table[source, slot] = sink, value
+        self.indices, self.weights = jnp.asarray(indices), jnp.asarray(table, jnp.result_type(float))
+        self.has_diagonal = bool(weights[loops].any())
+
+    def product(self, e: Float[Array, "..."]) -> Float[Array, "..."]:
+        flat = e.reshape(len(self.weights), *e.shape[len(self.shape) :])
+        gathered = flat[self.indices]
+        return jnp.sum(_over_levels(self.weights, gathered) * gathered, axis=1).reshape(e.shape)
+
+    def neighbours(self, sites: Int[Array, " k"]) -> tuple[Int[Array, "k degree"], Float[Array, "k degree"]]:
+        return self.indices[sites], self.weights[sites]
+
+    def among(self, sites: Int[Array, " k"]) -> Float[Array, "k k"]:
+        return _among_neighbours(self, sites)
+
+    def diagonal(self) -> Float[Array, "*shape"] | None:
+        if not self.has_diagonal:
+            return None
+        itself = self.indices == jnp.arange(len(self.indices))[:, None]
+        return jnp.sum(jnp.where(itself, self.weights, 0), axis=1).reshape(self.shape)
+
+    def colour(self) -> np.ndarray:
+        table = zip(np.asarray(self.indices), np.asarray(self.weights), strict=True)
+        return greedy_colouring([row[weight != 0] for row, weight in table]).reshape(self.shape)
+
+
+class Lattice(Coupling):
+    """Nearest neighbours on a grid. `weights[a]`, a number or one per site, couples each site to the next along axis `a`."""
+
+    shape: tuple[int, ...] = eqx.field(static=True)
+    weights: tuple[Float[Array, "..."], ...]
+    periodic: bool = eqx.field(static=True)
+
+    def __init__(self, shape: Sequence[int], weights, periodic: bool = False):
+        self.shape, self.periodic = tuple(shape), periodic
+        per_axis = weights if isinstance(weights, tuple | list) else (weights,) * len(self.shape)
+        if len(per_axis) != len(self.shape):
+            raise ValueError(f"A lattice of shape {self.shape} has {len(self.shape)} axes, but got {len(per_axis)} couplings.")
+        for weight in per_axis:
+            if np.shape(weight) not in ((), self.shape):
+                raise ValueError(
+                    f"A coupling is a number or an array of shape {self.shape}, but got shape {np.shape(weight)}."
+                )
+        if periodic and min(self.shape) < 3:
+            raise ValueError(f"A periodic lattice needs at least 3 sites along each axis, but the shape is {self.shape}.")
+        self.weights = tuple(jnp.asarray(weight, jnp.result_type(float)) for weight in per_axis)
+
+    def _shift(self, e: Float[Array, "..."], axis: int, by: int) -> Float[Array, "..."]:
+        """Element i is e[i + by] along the axis; beyond a free boundary it is 0."""
+        if self.periodic:
+            return jnp.roll(e, -by, axis)
+        padding = [(0, 0, 0)] * e.ndim
+        padding[axis] = (-by, by, 0)
+        return lax.pad(e, jnp.zeros((), e.dtype), padding)
+
+    def product(self, e: Float[Array, "..."]) -> Float[Array, "..."]:
+        total = jnp.zeros_like(e)
+        for axis, weight in enumerate(self.weights):
+            weight = _over_levels(weight, e)
+            if weight.ndim:
+                total += weight * self._shift(e, axis, 1) + self._shift(weight * e, axis, -1)
+            else:
+                total += weight * (self._shift(e, axis, 1) + self._shift(e, axis, -1))
+        return total
+
+    def neighbours(self, sites: Int[Array, " k"]) -> tuple[Int[Array, "k degree"], Float[Array, "k degree"]]:
+        position = jnp.unravel_index(sites, self.shape)
+        indices, weights = [], []
+        for axis, (size, weight) in enumerate(zip(self.shape, self.weights, strict=True)):
+            for by in (1, -1):
+                beyond = position[axis] + by
+                there = (*position[:axis], beyond % size, *position[axis + 1 :])
+                edge = weight[position if by == 1 else there] if weight.ndim else weight
+                exists = self.periodic | ((beyond >= 0) & (beyond < size))
+                indices.append(jnp.ravel_multi_index(there, self.shape, mode="wrap").astype(jnp.int32))
+                weights.append(jnp.where(exists, edge, 0))
+        return jnp.stack(indices, -1), jnp.stack(weights, -1)
+
+    def among(self, sites: Int[Array, " k"]) -> Float[Array, "k k"]:
+        return _among_neighbours(self, sites)
+
+    def diagonal(self) -> Float[Array, "*shape"] | None:
+        return None
+
+    def colour(self) -> np.ndarray:
+        if not self.periodic or all(size % 2 == 0 for size in self.shape):
+            return np.indices(self.shape).sum(0).astype(np.int32) % 2
+        indices, _ = self.neighbours(jnp.arange(math.prod(self.shape), dtype=jnp.int32))
+        return greedy_colouring(np.asarray(indices).tolist()).reshape(self.shape)
+
+
+def as_edges(graph) -> tuple[np.ndarray, np.ndarray | None, int]:
+    """Edges `(m, 2)`, weights or None, and the number of nodes of a networkx graph, a scipy.sparse matrix or an edge array."""
+    if hasattr(graph, "number_of_nodes"):  # networkx
+        position = {node: i for i, node in enumerate(graph.nodes)}
+        data = [(position[a], position[b], attributes.get("weight")) for a, b, attributes in graph.edges(data=True)]
+        edges = np.array([(a, b) for a, b, _ in data], np.int64).reshape(-1, 2)
+        if not data or any(weight is None for *_, weight in data):
+            return edges, None, graph.number_of_nodes()
+        return edges, np.array([weight for *_, weight in data], float), graph.number_of_nodes()
+    if hasattr(graph, "tocoo"):  # scipy.sparse
+        if abs(graph - graph.T).max() > 1e-6:
+            raise ValueError("A sparse coupling matrix must be symmetric; pass (J + J.T) / 2.")
+        entries = graph.tocoo()
+        once = entries.row <= entries.col
+        edges = np.stack([entries.row[once], entries.col[once]], 1)
+        return edges.astype(np.int64), np.asarray(entries.data[once], float), graph.shape[0]
+    edges = np.asarray(graph)
+    if edges.ndim != 2 or edges.shape[1] != 2 or not np.issubdtype(edges.dtype, np.integer):
+        raise ValueError(
+            "A graph is a networkx graph, a symmetric scipy.sparse matrix or an integer array of edges (m, 2), "
+            f"but got {type(graph).__name__} of shape {edges.shape}."
+        )
+    return edges, None, int(edges.max()) + 1 if edges.size else 0

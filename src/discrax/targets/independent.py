@@ -1,0 +1,34 @@
+"""Independent sites: quadratic targets without a coupling, so every log-ratio is exact and every conditional a marginal."""
+
+import numpy as np
+
+from discrax.core import space
+from discrax.targets.coupling import Uncoupled
+from discrax.targets.quadratic import Quadratic
+
+
+class Bernoulli(Quadratic):
+    """x_i = 1 with probability `probs[i]`, or with log-odds `logits[i]`."""
+
+    def __init__(self, probs=None, *, logits=None):
+        if (probs is None) == (logits is None):
+            raise ValueError("Bernoulli takes either probs or logits: give exactly one of them.")
+        if logits is None:
+            probs = np.asarray(probs, float)
+            if not ((probs > 0) & (probs < 1)).all():
+                raise ValueError("Bernoulli needs probs strictly between 0 and 1; freeze a site that is certain.")
+            logits = np.log(probs) - np.log1p(-probs)
+        shape = np.shape(logits)
+        Quadratic.__init__(self, space.Binary(shape), Uncoupled(shape), logits)
+
+
+class Categorical(Quadratic):
+    """x_i = c with probability proportional to exp(logits[i, c])."""
+
+    def __init__(self, logits):
+        if np.ndim(logits) < 2:
+            raise ValueError(
+                f"Categorical needs logits with site axes and a last axis of levels, but got shape {np.shape(logits)}."
+            )
+        *shape, num_levels = np.shape(logits)
+        Quadratic.__init__(self, space.Categorical(shape, num_levels), Uncoupled(tuple(shape)), logits)

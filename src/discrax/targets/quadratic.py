@@ -1,0 +1,195 @@
+"""Quadratic targets: log pi(x) = e' J e / 2 + b' e, where e is the embedding of x.
+
+Ising, QUBO, Potts and independent sites are all this one class with another space and another coupling (`coupling.py`).
+With the local field h = J e + b and a move z = e(y_i) - e(x_i) of one site,
+
+    log pi(x) = e' (h + b) / 2,        log pi(y) - log pi(x) = h_i z + J_ii |z|^2 / 2,
+
+so the exact log-ratios of all single-site changes cost one product with J. Changing several sites by z costs z'h + z'Jz / 2.
+"""
+
+from collections.abc import Sequence
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int, Integer
+
+from discrax.core.space import Binary, Categorical, Space, Spin, is_level
+from discrax.core.target import Coloured, Evaluation, ExactRatios, LocalChanges, RatioUpdates
+from discrax.targets.coupling import Coupling, Dense, Lattice, Sparse, as_edges
+
+
+class Quadratic(ExactRatios, LocalChanges, RatioUpdates, Coloured):
+    """log pi(x) = e' J e / 2 + b' e. `coupling` is J: a `Coupling`, or a symmetric matrix."""
+
+    space: Space
+    coupling: Coupling
+    linear: Float[Array, "..."]  # b, in the shape of the embedding
+    colours: Int[Array, "*shape"]
+    num_colours: int = eqx.field(static=True)
+
+    def __init__(self, space: Space, coupling, linear=0.0):
+        self.space = space
+        self.coupling = coupling if isinstance(coupling, Coupling) else Dense(coupling, space.shape)
+        if self.coupling.shape != space.shape:
+            raise ValueError(f"The coupling is for sites of shape {self.coupling.shape}, but the space has {space.shape}.")
+        one_hot = isinstance(space, Categorical)
+        embedded = (*space.shape, space.num_levels) if one_hot else space.shape
+        linear = np.asarray(linear, np.float64)
+        if one_hot and linear.ndim and linear.shape == space.shape:
+            raise ValueError(f"A field on a categorical space has a last axis of levels: expected shape {embedded}.")
+        try:
+            linear = np.broadcast_to(linear, embedded)
+        except ValueError:
+            raise ValueError(f"The field must broadcast to {embedded}, but has shape {linear.shape}.") from None
+        self.linear = jnp.asarray(linear, jnp.result_type(float))
+        colours = self.coupling.colour()
+        self.colours = jnp.asarray(colours, jnp.int32)
+        self.num_colours = int(colours.max()) + 1
+
+    def log_prob(self, e: Float[Array, "..."]) -> Float[Array, ""]:
+        return jnp.sum(e * (self.coupling.product(e) / 2 + self.linear))
+
+    def evaluate(self, x: Integer[Array, "*shape"]) -> Evaluation:
+        e = self.space.embed(x)
+        h = self.coupling.product(e) + self.linear
+        return Evaluation(jnp.sum(e * (h + self.linear)) / 2, self._ratios(x, h))
+
+    def _ratios(self, x: Integer[Array, "*shape"], h: Float[Array, "..."]) -> Float[Array, "..."]:
+        ratios, curvature = self.space.ratios_from_gradient(x, h), self._curvature(x)
+        return ratios if curvature is None else ratios + curvature
+
+    def _curvature(self, x: Integer[Array, "*shape"]) -> Float[Array, "..."] | None:
+        """J_ii |z|^2 / 2 for all single-site changes; None where J has no diagonal."""
+        diagonal = self.coupling.diagonal()
+        if diagonal is None:
+            return None
+        if self.space.has_two_levels:
+            return diagonal * self.space.squared_moves(x) / 2
+        moves = jnp.where(is_level(x, self.space.num_levels), 0, self.space.squared_moves(x))
+        return diagonal[..., None] * moves / 2
+
+    def change(
+        self, x: Integer[Array, "*shape"], sites: Int[Array, " k"], codes: Integer[Array, " k"]
+    ) -> Float[Array, ""]:
+        z = self.space.embed(codes) - self.space.embed(x.reshape(-1)[sites])
+        z = z.reshape(sites.shape[0], -1)
+        h = self._fields_at(x, sites).reshape(z.shape)
+        return jnp.sum(z * h) + jnp.sum(self.coupling.among(sites) * jnp.sum(z[:, None] * z[None, :], -1)) / 2
+
+    def _fields_at(self, x: Integer[Array, "*shape"], sites: Int[Array, " k"]) -> Float[Array, "k ..."]:
+        indices, weights = self.coupling.neighbours(sites)
+        around = self.space.embed(x.reshape(-1)[indices])
+        if around.ndim > weights.ndim:
+            weights = weights[..., None]
+        linear = self.linear.reshape(self.space.num_sites, *self.linear.shape[len(self.space.shape) :])
+        return jnp.sum(weights * around, axis=1) + linear[sites]
+
+    def ratios_at(self, x: Integer[Array, "*shape"], site: Int[Array, ""]) -> Float[Array, "..."]:
+        sites = site[None]
+        here = x.reshape(-1)[sites]
+        ratios = self.space.ratios_from_gradient(here, self._fields_at(x, sites))[0]
+        if self.coupling.diagonal() is None:
+            return ratios
+        squares = self.space.squared_moves(here)
+        if not self.space.has_two_levels:
+            squares = jnp.where(is_level(here, self.space.num_levels), 0, squares)[0]
+        return ratios + self.coupling.among(sites)[0, 0] * squares / 2
+
+    def update(
+        self,
+        x: Integer[Array, "*shape"],
+        evaluation: Evaluation,
+        y: Integer[Array, "*shape"],
+        sites: Int[Array, " k"],
+    ) -> Evaluation:
+        """On a dense J with two levels, adds the changed rows; elsewhere a full evaluation is as cheap."""
+        k, n = sites.shape[0], self.space.num_sites
+        if not isinstance(self.coupling, Dense) or not self.space.has_two_levels or 4 * k > n:
+            return self.evaluate(y)
+        ones = jnp.ones(self.space.shape, jnp.result_type(float))
+        moves = self.space.ratios_from_gradient(x, self._as_gradient(ones))
+        curvature = self._curvature(x)
+        slopes = evaluation.ratios if curvature is None else evaluation.ratios - curvature
+        h = slopes / moves  # moves are +-1 or +-2: the division is exact
+        z = jnp.where(x == y, 0, moves).reshape(-1).at[sites].get(mode="fill", fill_value=0)
+        rows = self.coupling.matrix.at[sites].get(mode="fill", fill_value=0)
+        dh = (z @ rows).reshape(self.space.shape)
+        at_sites = (h + dh / 2).reshape(-1).at[sites].get(mode="fill", fill_value=0)
+        new_curvature = self._curvature(y)
+        ratios = self.space.ratios_from_gradient(y, self._as_gradient(h + dh))
+        change = jnp.sum(z * at_sites)
+        return Evaluation(
+            evaluation.log_prob + change, ratios if new_curvature is None else ratios + new_curvature
+        )
+
+    def _as_gradient(self, slope: Float[Array, "*shape"]) -> Float[Array, "..."]:
+        """A gradient whose two-level ratios are `slope` times the move: for one-hot pairs the slope is the difference."""
+        if isinstance(self.space, Categorical):
+            return jnp.stack([jnp.zeros_like(slope), slope], axis=-1)
+        return slope
+
+
+def _graph_coupling(graph, coupling) -> Sparse:
+    edges, weights, n = as_edges(graph)
+    scale = np.asarray(coupling, float)
+    if scale.ndim and scale.shape != (len(edges),):
+        raise ValueError(f"coupling is a number or one per edge ({len(edges)}), but has shape {scale.shape}.")
+    return Sparse(edges, scale if weights is None else scale * weights, (n,))
+
+
+class Ising(Quadratic):
+    """log pi(s) = sum over edges J_ij s_i s_j + sum_i h_i s_i with s in {-1, +1}; each edge counts once."""
+
+    @classmethod
+    def lattice(cls, shape: Sequence[int], coupling=1.0, field=0.0, *, periodic: bool = False) -> "Ising":
+        """Nearest neighbours on a grid; `coupling` is a number, or one (number or array) per axis."""
+        return cls(Spin(shape), Lattice(shape, coupling, periodic), field)
+
+    @classmethod
+    def graph(cls, graph, coupling=1.0, field=0.0) -> "Ising":
+        """Any graph: networkx, scipy.sparse or an edge array; `coupling` multiplies the weights the graph has."""
+        structure = _graph_coupling(graph, coupling)
+        return cls(Spin(structure.shape), structure, field)
+
+    @classmethod
+    def dense(cls, couplings, field=0.0) -> "Ising":
+        """All pairs: a symmetric matrix of couplings J."""
+        structure = Dense(couplings)
+        return cls(Spin(structure.shape), structure, field)
+
+
+class QUBO(Quadratic):
+    """log pi(x) = -x' Q x with x in {0, 1}: low values of the quadratic form are likely."""
+
+    @classmethod
+    def from_matrix(cls, Q) -> "QUBO":
+        """From a square matrix, dense or scipy.sparse, symmetric or not. Its diagonal is the linear term, since x^2 = x."""
+        J = -(Q + Q.T)
+        if hasattr(J, "tocoo"):
+            linear = -Q.diagonal()
+            J = J.tocsr()
+            J.setdiag(0)
+            J.eliminate_zeros()
+            edges, weights, n = as_edges(J)
+            return cls(Binary(n), Sparse(edges, weights, (n,)), linear)
+        J = np.array(J, float)
+        np.fill_diagonal(J, 0)
+        return cls(Binary(len(J)), Dense(J), -np.diag(np.asarray(Q)))
+
+
+class Potts(Quadratic):
+    """log pi(x) = sum over edges J_ij [x_i = x_j] + sum_i h_i(x_i), with `num_levels` levels per site."""
+
+    @classmethod
+    def lattice(
+        cls, shape: Sequence[int], num_levels: int, coupling=1.0, field=0.0, *, periodic: bool = False
+    ) -> "Potts":
+        """Nearest neighbours on a grid; the field has a last axis of levels."""
+        return cls(Categorical(shape, num_levels), Lattice(shape, coupling, periodic), field)
+
+    @classmethod
+    def graph(cls, graph, num_levels: int, coupling=1.0, field=0.0) -> "Potts":
+        structure = _graph_coupling(graph, coupling)
+        return cls(Categorical(structure.shape, num_levels), structure, field)
