@@ -1,7 +1,8 @@
 """Microseconds per step of every sampler: `python benchmarks/step_cost.py [--chains 1 100 1000] [--out FILE]`.
 
-Each kernel is tuned first (300 steps, from a path of one site), then timed: compiled, warm, blocked, best of three. The acceptance that warm-up
-reached in its last 50 steps is printed beside it. Absolute times compare only within one machine.
+Each kernel is tuned first (300 steps, from a path of one site), then timed: compiled, warm, blocked, best of three.
+The acceptance that warm-up reached in its last 50 steps is printed beside it. Absolute times compare only within one
+machine.
 """
 
 import argparse
@@ -83,7 +84,9 @@ def rows(num_chains: int, only: list[str] | None) -> Iterator[dict]:
                 adaptation="auto" if is_tuned else None, keep="moments", progress=False,
             )  # fmt: skip
             seconds, compile_seconds = time_kernel(target, result.kernel, result.states.x)
-            scale = {f: float(getattr(result.kernel, f)) for f in ("path_length", "step_size") if hasattr(result.kernel, f)}
+            scale = {
+                f: float(getattr(result.kernel, f)) for f in ("path_length", "step_size") if hasattr(result.kernel, f)
+            }
             yield {
                 "task": task,
                 "sampler": name,

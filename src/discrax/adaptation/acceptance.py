@@ -1,12 +1,14 @@
 """Adaptation to an acceptance rate: one scale, shared by all chains, tuned from their mean acceptance, then frozen.
 
-Larger scales are accepted less, so the scale at which the acceptance rate A meets the wanted rate a* is found by stochastic approximation. Two rules:
+Larger scales are accepted less, so the scale at which the acceptance rate A meets the wanted rate a* is found by
+stochastic approximation. Two rules:
 
 - `robust` (the default) moves the logarithm of the scale:
-      log s <- log s + g_n (A - a*),     g_n = 2 / (1 + n)^0.7
-  where n counts the changes of sign of A - a* so far (Kesten, 1958). From a bad start the gain stays large and the scale grows or
-  shrinks geometrically; once it has crossed the wanted rate the gain falls. The frozen value is an average of the path that weighs its
-  later part most (Shamir and Zhang, 2013).
+      log s <- log s + g_n (A - a*),     g_n = 1 / (a* sqrt(1 + n))
+  where n counts the changes of sign of A - a* so far (Kesten, 1958). From a bad start the gain stays large and the
+  scale grows or shrinks geometrically; once it has crossed the wanted rate the gain falls. g_0 is Newton's: where s
+  A(s) is largest, which is what the optimal rates are, dA / d log s = -A. The frozen value is an average of the path
+  that weighs its later part most (Shamir and Zhang, 2013).
 - `paper` is the rule of Sun et al. (2022) for path lengths: R <- clip(R + (A - a*), 1, n). The last R is frozen.
 """
 
@@ -20,7 +22,6 @@ from discrax.core.kernel import Tunable
 from discrax.core.target import Target
 
 RULES = ("robust", "paper")
-_GAIN, _DECAY = 2.0, 0.7
 _AVERAGING = 4.0  # the weight of step t in the averages grows like t^_AVERAGING
 
 
@@ -67,7 +68,9 @@ class AcceptanceRate(eqx.Module):
 
     def check(self, kernel: Any) -> None:
         if self.rule == "paper" and getattr(kernel, "parameter", None) != "path_length":
-            raise ValueError(f"The paper's rule tunes a path length, which {type(kernel).__name__} has not; use rule='robust'.")
+            raise ValueError(
+                f"The paper's rule tunes a path length, which {type(kernel).__name__} has not; use rule='robust'."
+            )
 
     def init(self, target: Target, kernel: Tunable) -> Memory:
         zero = jnp.zeros((), jnp.float32)
@@ -76,13 +79,14 @@ class AcceptanceRate(eqx.Module):
     def update(
         self, target: Target, kernel: Tunable, memory: Memory, accept_prob: Float[Array, ""]
     ) -> tuple[Tunable, Memory]:
-        error = accept_prob - self.asked_rate(kernel)
+        asked = self.asked_rate(kernel)
+        error = accept_prob - asked
         if self.rule == "paper":
             proposed = jnp.log(jnp.maximum(jnp.exp(memory.log_scale) + error, 1.0))
             crossings = memory.crossings
         else:
             crossings = memory.crossings + (error * memory.last_error < 0)
-            proposed = memory.log_scale + _GAIN * (1 + crossings) ** -_DECAY * error
+            proposed = memory.log_scale + error / (asked * jnp.sqrt(1 + crossings))
         kernel = kernel.with_log_scale(target, proposed)
         log_scale = kernel.log_scale(target).astype(jnp.float32)
         steps = memory.steps + 1

@@ -1,7 +1,7 @@
 """The only loop in the house: a compiled scan over steps of a vmap over chains; the host sees a chunk, not a step.
 
-Step t of chain c uses the key `fold_in(key_c, t)` and nothing else, so the draws do not depend on the chunk length, on the number of chains
-or on what is recorded.
+Step t of chain c uses the key `fold_in(key_c, t)` and nothing else, so the draws do not depend on the chunk length,
+on the number of chains or on what is recorded.
 """
 
 import time
@@ -189,7 +189,8 @@ def _is_array(leaf: Any) -> bool:
 def compiled(function: Callable, arguments: tuple, settings: dict[str, Any]) -> tuple[Callable, float]:
     """`function(*arguments, **settings)` compiled ahead of time, and the seconds that took (0 if it had been before).
 
-    Arrays are arguments of the program and everything else is part of it, so new parameters or tuned values never compile again.
+    Arrays are arguments of the program and everything else is part of it, so new parameters or tuned values never
+    compile again.
     """
     arrays, static = eqx.partition(arguments, _is_array)
     leaves, structure = jax.tree.flatten(arrays)
@@ -202,7 +203,7 @@ def compiled(function: Callable, arguments: tuple, settings: dict[str, Any]) -> 
         static_structure,
         tuple(static_leaves),
         tuple(sorted(settings.items())),
-        jax.config.jax_enable_x64,
+        jnp.result_type(float),  # 64-bit mode makes another program
     )
     if identity in _programs:
         _programs.move_to_end(identity)

@@ -1,7 +1,7 @@
 """Kernels: one step of one chain, as a pure function.
 
-Adaptation and the driver see a kernel through three abstract classes: every kernel is a `Kernel`; one with a scale that can be
-tuned is `Tunable`; one whose arrays have a static capacity is `Sized`.
+Adaptation and the driver see a kernel through three abstract classes: every kernel is a `Kernel`; one with a scale
+that can be tuned is `Tunable`; one whose arrays have a static capacity is `Sized`.
 """
 
 import dataclasses
@@ -13,7 +13,6 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Integer, PRNGKeyArray
 
 from discrax.core.target import Target
-
 
 Module = TypeVar("Module", bound=eqx.Module)
 
@@ -74,7 +73,7 @@ class Sized(Kernel):
 
 
 def replaced(module: Module, **fields: Any) -> Module:
-    """A copy of an Equinox module with other values of some fields, static ones too (`eqx.tree_at` reaches leaves only)."""
+    """A copy of a module with other values of some fields, static ones too (`eqx.tree_at` reaches leaves only)."""
     copy = object.__new__(type(module))
     for each in dataclasses.fields(module):  # pyright: ignore[reportArgumentType]
         object.__setattr__(copy, each.name, fields.get(each.name, getattr(module, each.name)))

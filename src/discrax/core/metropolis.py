@@ -22,9 +22,9 @@ def decide(
 ) -> Decision:
     """Metropolis-Hastings: accept with probability min(1, exp(log_prob_change + log_proposal_ratio)).
 
-    `log_prob_change` is log pi(y) - log pi(x), `log_proposal_ratio` is log q(back) - log q(forth). A change that is NaN or +inf comes
-    from a log-probability that is not a number there: it is rejected and counted. An undefined proposal ratio (a reverse
-    move whose probability underflows on both sides) is rejected.
+    `log_prob_change` is log pi(y) - log pi(x), `log_proposal_ratio` is log q(back) - log q(forth). A change that is
+    NaN or +inf comes from a log-probability that is not a number there: it is rejected and counted. An undefined
+    proposal ratio (a reverse move whose probability underflows on both sides) is rejected.
     """
     is_invalid = jnp.isnan(log_prob_change) | jnp.isposinf(log_prob_change)
     log_accept = log_prob_change + log_proposal_ratio

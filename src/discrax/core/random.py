@@ -16,7 +16,7 @@ _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _DRAW, _SPLIT, _FOLD = np.uint32(0), np.uint32(1), np.uint32(2)
 
 
-def threefry(k0: Array, k1: Array, c0: Array, c1: Array) -> tuple[Array, Array]:
+def threefry(k0: Array, k1: Array, c0: Array, c1: Array | np.uint32) -> tuple[Array, Array]:
     """One block: encrypts the counter `(c0, c1)` with the key `(k0, k1)`; all are uint32 and broadcast."""
     schedule = (k0, k1, k0 ^ k1 ^ np.uint32(0x1BD11BDA))
     x0, x1 = c0 + schedule[0], c1 + schedule[1]

@@ -3,8 +3,9 @@
 A state `x` is an array of small integer codes `0 .. num_levels - 1`, one per site. `space.embed(x)` is the float array
 that the target differentiates: {0, 1}, {-1, +1}, the values of an ordinal grid, or a one-hot vector per site.
 
-The *log-ratios* of all single-site changes, `log pi(x with site i at level c) - log pi(x)`, have the shape of the sites where
-there are two levels (the only change is the other level) and a last axis of `num_levels` otherwise (0 at the current level).
+The *log-ratios* of all single-site changes, `log pi(x with site i at level c) - log pi(x)`, have the shape of the
+sites where there are two levels (the only change is the other level) and a last axis of `num_levels` otherwise (0 at
+the current level).
 """
 
 import itertools
@@ -55,7 +56,7 @@ class Space(eqx.Module):
 
     @abstractmethod
     def squared_moves(self, x: Integer[Array, "*shape"]) -> Float[Array, "..."]:
-        """|embed(y_i) - embed(x_i)|^2 for all single-site changes; in the shape of log-ratios, or broadcasting to it."""
+        """|embed(y_i) - embed(x_i)|^2 for all single-site changes; its shape broadcasts to that of log-ratios."""
 
     @property
     @abstractmethod
@@ -99,8 +100,8 @@ class Space(eqx.Module):
         """All states, the last free site running fastest."""
         if self.log_num_states() > math.log(limit) + 1e-9:
             raise ValueError(
-                f"Enumeration is for at most {limit:,} states, but this space has {self.num_levels}^{int(self.num_free)}; "
-                "use a smaller space or raise `limit`."
+                f"Enumeration is for at most {limit:,} states, but this space has "
+                f"{self.num_levels}^{int(self.num_free)}; use a smaller space or raise `limit`."
             )
         free = np.array(list(itertools.product(range(self.num_levels), repeat=int(self.num_free))), self.dtype)
         if self.frozen is None:
@@ -154,9 +155,7 @@ def _frozen(shape: tuple[int, ...], num_levels: int, mask, codes) -> Frozen | No
         return None
     mask = np.asarray(mask)
     if mask.shape != shape or mask.dtype != np.bool_:
-        raise ValueError(
-            f"frozen must be a boolean mask of shape {shape}, but got {mask.dtype} of shape {mask.shape}."
-        )
+        raise ValueError(f"frozen must be a boolean mask of shape {shape}, but got {mask.dtype} of shape {mask.shape}.")
     if mask.all():
         raise ValueError("All sites are frozen: there is nothing to sample.")
     codes = np.zeros(shape, np.int64) if codes is None else np.asarray(codes)

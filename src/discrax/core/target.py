@@ -1,13 +1,16 @@
 """Targets, what a target may offer, and the generic fallbacks.
 
-A target is an unnormalised log-probability of the embedding. Beyond that it may offer *capabilities*, each an abstract class:
+A target is an unnormalised log-probability of the embedding. Beyond that it may offer *capabilities*, each an
+abstract class:
 
 - `ExactRatios`: exact log-ratios of all single-site changes at the price of one evaluation;
-- `LocalChanges`: the change of the log-probability when a few sites change, at a price that does not grow with the sites;
+- `LocalChanges`: the change of the log-probability when a few sites change, at a price that does not grow with the
+  sites;
 - `RatioUpdates`: new log-ratios after a few sites changed, cheaper than from scratch;
 - `Coloured`: a colouring such that sites of one colour are independent given the others.
 
-A kernel names the capabilities it cannot do without in `Kernel.needs`. Everything else falls back to `log_prob` and its gradient.
+A kernel names the capabilities it cannot do without in `Kernel.needs`. Everything else falls back to `log_prob` and
+its gradient.
 """
 
 from abc import abstractmethod
@@ -41,7 +44,7 @@ class Target(eqx.Module):
     @staticmethod
     def from_log_prob(log_prob: Callable[[Array], Array], space: Space) -> "Target":
         """A target from any function of the embedding; an Equinox module keeps its parameters as leaves."""
-        return FunctionTarget(log_prob, space)
+        return FunctionTarget(function=log_prob, space=space)
 
 
 class FunctionTarget(Target):
@@ -162,9 +165,7 @@ def evaluate_change(
     return evaluate(target, y) if updates is None else updates.update(x, evaluation, y, sites)
 
 
-def effective_ratios(
-    target: Target, x: Integer[Array, "*shape"], ratios: Float[Array, "..."]
-) -> Float[Array, "n ..."]:
+def effective_ratios(target: Target, x: Integer[Array, "*shape"], ratios: Float[Array, "..."]) -> Float[Array, "n ..."]:
     """Cached log-ratios as a sampler needs them: tempered, -inf for changes of frozen sites, one flat axis of sites."""
     space = target.space
     ratios = temper(target, ratios)

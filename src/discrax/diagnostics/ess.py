@@ -5,7 +5,8 @@ With N values s_n of a scalar, their mean removed, c_k = sum_n s_n s_{n+k} / (N 
     ESS = N / ( -1 + 2 sum over kept lags k of (1 - k/N) rho_k )
 
 - `first_negative`: the lags before the first negative rho_k are kept;
-- `positive_pairs`: lags are added in pairs (rho_0 + rho_1), (rho_2 + rho_3), ... up to the first negative pair (Geyer, 1992).
+- `positive_pairs`: lags are added in pairs (rho_0 + rho_1), (rho_2 + rho_3), ... up to the first negative pair
+  (Geyer, 1992).
 
 A chain that never moved has told us nothing: its ESS is 0.
 """

@@ -29,14 +29,15 @@ def diagnose(name: str, values: np.ndarray) -> ScalarDiagnostics:
         bulk = tail = 0.0
     elif values.shape[1] >= 4:
         try:
-            from arviz_stats.base import array_stats
+            from arviz_stats.base.array import array_stats
         except ImportError:
             pass
         else:
-            bulk = float(array_stats.ess(values, chain_axis=0, draw_axis=1, method="bulk"))
-            tail = float(array_stats.ess(values, chain_axis=0, draw_axis=1, method="tail", prob=(0.05, 0.95)))
+            axes = {"chain_axis": 0, "draw_axis": 1}
+            bulk = np.asarray(array_stats.ess(values, **axes, method="bulk")).item()
+            tail = np.asarray(array_stats.ess(values, **axes, method="tail", prob=(0.05, 0.95))).item()
             if values.shape[0] > 1:
-                rhat = float(array_stats.rhat(values, chain_axis=0, draw_axis=1, method="rank"))
+                rhat = np.asarray(array_stats.rhat(values, **axes, method="rank")).item()
     return ScalarDiagnostics(name, float(values.mean()), float(values.std()), float(per_chain.sum()), bulk, tail, rhat)
 
 
@@ -120,7 +121,10 @@ class Summary:
             from rich.console import Console
         except ImportError:
             lines = [self.title, *(f"  {name}: {value}" for name, value in self.facts())]
-            lines += ["  " + "  ".join(_HEADINGS), *("  " + "  ".join(_cells(scalar)) for scalar in self.scalars)]
+            lines += [
+                "  " + "  ".join(_HEADINGS),
+                *("  " + "  ".join(_cells(scalar)) for scalar in self.scalars),
+            ]
             return "\n".join(lines + [f"! {line}" for line in self.warnings()])
         console = Console(width=110, color_system=None)
         with console.capture() as capture:

@@ -106,9 +106,9 @@ class Verdict:
     def __str__(self) -> str:
         verdict = "passed" if self.is_exact else "FAILED"
         return (
-            f"{verdict}: p = {self.p_value:.3g} (threshold {self.threshold:.0e}; invariance {self.invariance_p_value:.3g}, convergence "
-            f"{self.convergence_p_value:.3g}), total variation {self.total_variation:.4f} where {self.num_chains:,} "
-            f"exact draws show {self.expected_total_variation:.4f}"
+            f"{verdict}: p = {self.p_value:.3g} (threshold {self.threshold:.0e}; invariance "
+            f"{self.invariance_p_value:.3g}, convergence {self.convergence_p_value:.3g}), total variation "
+            f"{self.total_variation:.4f} where {self.num_chains:,} exact draws show {self.expected_total_variation:.4f}"
         )
 
 
@@ -135,8 +135,8 @@ def check_kernel(
 ) -> Verdict:
     """Tests a kernel, yours or ours, against the exact law of a small target.
 
-    The first test makes `num_steps` steps from exact draws, the second `num_convergence_steps` from one fixed state with a tenth of the chains.
-    A correct kernel that mixes in that many steps fails with probability `threshold`.
+    The first test makes `num_steps` steps from exact draws, the second `num_convergence_steps` from one fixed state
+    with a tenth of the chains. A correct kernel that mixes in that many steps fails with probability `threshold`.
     """
     for_draws, for_invariance, for_start, for_convergence = jax.random.split(
         jax.random.key(0) if key is None else key, 4
@@ -158,7 +158,8 @@ def check_kernel(
     return Verdict(
         p_value >= threshold,
         p_value,
-        *p_values,
+        p_values[0],
+        p_values[1],
         distances[worst],
         noises[worst],
         threshold,

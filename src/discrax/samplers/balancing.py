@@ -1,6 +1,7 @@
 """Weight functions g of a probability ratio t: how much an informed proposal favours likely neighbours.
 
-Each maps l = log t to log g(t). Balanced functions satisfy g(t) = t g(1/t); t^alpha does so at alpha = 1/2 only. Samplers are exact with any of them.
+Each maps l = log t to log g(t). Balanced functions satisfy g(t) = t g(1/t); t^alpha does so at alpha = 1/2 only.
+Samplers are exact with any of them.
 """
 
 import difflib

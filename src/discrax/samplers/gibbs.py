@@ -1,12 +1,12 @@
 """Gibbs sampling: sites are redrawn from their exact conditionals, so nothing is ever rejected.
 
-With r_c = log pi(x with x_i = c) - log pi(x), the conditional of site i is softmax_c(r_c); for two levels the site flips with
-probability sigmoid(r). Three scans:
+With r_c = log pi(x with x_i = c) - log pi(x), the conditional of site i is softmax_c(r_c); for two levels the site
+flips with probability sigmoid(r). Three scans:
 
 - `random`: one uniformly chosen free site a step;
 - `systematic`: one free site a step, in order;
-- `chromatic`: all sites in a step, one colour after another. Sites of a colour do not interact, so they are redrawn together, and
-  log pi changes by the sum of their log-ratios.
+- `chromatic`: all sites in a step, one colour after another. Sites of a colour do not interact, so they are redrawn
+  together, and log pi changes by the sum of their log-ratios.
 """
 
 from typing import ClassVar

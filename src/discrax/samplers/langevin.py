@@ -5,8 +5,9 @@ With the log-ratios r_ic of all single-site changes at x and the squared length 
     q(y | x) = prod_i softmax_c( l_ic ),     l_ic = log g(exp(r_ic)) - d_ic / (2 eps),     l_i,x_i = 0
     log A = log pi(y) - log pi(x) + log q(x | y) - log q(y | x)
 
-With g = sqrt and first-order ratios this is the discrete Langevin proposal of Zhang et al. (2022) and Rhodes and Gutmann (2022);
-`step_size` is their eps. For two levels it is one Bernoulli draw a site, flipped with probability sigmoid(l_i). Most efficient at acceptance 0.574.
+With g = sqrt and first-order ratios this is the discrete Langevin proposal of Zhang et al. (2022) and Rhodes and
+Gutmann (2022); `step_size` is their eps. For two levels it is one Bernoulli draw a site, flipped with probability
+sigmoid(l_i). Most efficient at acceptance 0.574.
 """
 
 from typing import ClassVar, Self
@@ -77,8 +78,9 @@ class DMALA(Tunable):
         logits = jnp.where(jnp.isneginf(ratios), -jnp.inf, logits)  # barred moves stay barred whatever g(0) is
         return logits if space.has_two_levels else jnp.where(is_level(x, space.num_levels), 0, logits)
 
-    # The scale is s = log of the factor that the penalty puts on the shortest move, s = -d_min / (2 eps), as long as moves are rare
-    # (each unit of s multiplies the number of moves by e). Above s = -1 it continues smoothly as the logarithm of eps.
+    # The scale is s = log of the factor that the penalty puts on the shortest move, s = -d_min / (2 eps), as long as
+    # moves are rare (each unit of s multiplies the number of moves by e). Above s = -1 it continues smoothly as the
+    # logarithm of eps.
     def log_scale(self, target: Target) -> Float[Array, ""]:
         s = -target.space.smallest_squared_move / (2 * self.step_size)
         return jnp.where(s < -1, s, -1 - jnp.log(-s)).astype(jnp.float32)

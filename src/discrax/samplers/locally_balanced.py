@@ -10,9 +10,11 @@ probability w_ic / w_i, and y is x with all of them changed at once:
     log q(u, c | x) = sum_r [ log w_{u_r} - log Z_r ] + sum over distinct i of [ log w_{i c_i} - log w_i ]
     log A = log pi(y) - log pi(x) + log q(u reversed, x | y) - log q(u, c | x)
 
-- GWG draws with replacement: Z_r = sum_i w_i. Repeated sites change once; R = 1 is the original (Grathwohl et al., 2021).
-- PAS draws without replacement: Z_r is the weight of the sites not drawn before, so the reverse path meets them in the opposite order
-  (Sun et al., 2022). Z_r is a sum of what remains, never a difference: float32 keeps its digits on the longest paths.
+- GWG draws with replacement: Z_r = sum_i w_i. Repeated sites change once; R = 1 is the original (Grathwohl et al.,
+  2021).
+- PAS draws without replacement: Z_r is the weight of the sites not drawn before, so the reverse path meets them in
+  the opposite order (Sun et al., 2022). Z_r is a sum of what remains, never a difference: float32 keeps its digits on
+  the longest paths.
 
 R is `path_length` rounded at random, independently of the state. Both are most efficient at acceptance 0.574.
 """
@@ -96,16 +98,12 @@ def log_weights(
     return logsumexp(moves, axis=-1), moves
 
 
-def _step(
-    kernel: GWG | PAS, key: PRNGKeyArray, target: Target, state: State, *, replace: bool
-) -> tuple[State, Info]:
+def _step(kernel: GWG | PAS, key: PRNGKeyArray, target: Target, state: State, *, replace: bool) -> tuple[State, Info]:
     space, x = target.space, state.x.reshape(-1)
     n, capacity = space.num_sites, min(kernel.capacity, space.num_sites)
     for_length, for_path, for_levels, for_decision = random.split(key, 4)
 
-    site_weights, move_weights = log_weights(
-        kernel.balancing, space, x, effective_ratios(target, state.x, state.cache)
-    )
+    site_weights, move_weights = log_weights(kernel.balancing, space, x, effective_ratios(target, state.x, state.cache))
     length = draw_length(for_length, kernel.path_length, jnp.minimum(longest(capacity, n), space.num_free))
     is_used = jnp.arange(capacity) < length
     if replace:
@@ -124,9 +122,7 @@ def _step(
         at_sites = move_weights.at[path].get(mode="clip")
         levels = draw_levels(random.words(for_levels, capacity), at_sites).astype(space.dtype)
         y = x.at[sites].set(levels, mode="drop")
-    proposal = evaluate_change(
-        target, state.x, Evaluation(state.log_prob, state.cache), y.reshape(space.shape), sites
-    )
+    proposal = evaluate_change(target, state.x, Evaluation(state.log_prob, state.cache), y.reshape(space.shape), sites)
     there = State(y.reshape(space.shape), proposal.log_prob, proposal.ratios)
     back_site_weights, back_move_weights = log_weights(
         kernel.balancing, space, y, effective_ratios(target, there.x, there.cache)

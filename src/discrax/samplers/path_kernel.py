@@ -30,7 +30,8 @@ class PathKernel(Tunable, Sized):
         n, length = target.space.num_sites, float(self.path_length)
         if room and longest(self.capacity, n) >= min(n, 2 * length) and self.capacity > 1:
             return self
-        # Warm-up starts with room for about the most efficient length and grows by factors of four where that is too little.
+        # Warm-up starts with room for about the most efficient length and grows by factors of four where that is too
+        # little.
         least = 2 * int(np.ceil(n**self.exponent)) if room else 1
         capacity = capacity_for(length, room=4 if room else 1.25, least=least)
         return replaced(self, capacity=min(capacity, n))

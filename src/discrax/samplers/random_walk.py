@@ -4,7 +4,8 @@
     log A = log pi(y) - log pi(x)                       (the proposal is symmetric)
 
 R is `path_length` rounded at random, independently of the state. Most efficient at acceptance 0.234 (Sun et al., 2022).
-Where the target can tell the change of a few sites, a step touches those sites and their neighbours only: its cost does not grow with n.
+Where the target can tell the change of a few sites, a step touches those sites and their neighbours only: its cost
+does not grow with n.
 """
 
 from typing import ClassVar
@@ -47,7 +48,7 @@ class RandomWalk(PathKernel):
         is_used = picks < n
         sites = space.free_site(jnp.where(is_used, picks, 0))
         old = x[sites].astype(jnp.int32)
-        steps = 1 + random.integers(for_levels, capacity, space.num_levels - 1)
+        steps = 1 + random.integers(for_levels, picks.shape[0], space.num_levels - 1)
         new = jnp.where(is_used, (old + steps) % space.num_levels, old)
         # Unused entries point to a site of their own choice with its old code: they change nothing.
         old, new = old.astype(space.dtype), new.astype(space.dtype)

@@ -50,7 +50,9 @@ def build_kernel(sampler: "str | Kernel", target: Target) -> Kernel:
         row = get_sampler(name)
         if not isinstance(target.space, row.spaces):
             takes = ", ".join(space.__name__ for space in row.spaces)
-            raise ValueError(f"Sampler {name!r} takes {takes} spaces, but the target's is {type(target.space).__name__}.")
+            raise ValueError(
+                f"Sampler {name!r} takes {takes} spaces, but the target's is {type(target.space).__name__}."
+            )
         kernel = row.build()
     elif isinstance(sampler, Kernel):
         kernel = sampler

@@ -1,6 +1,7 @@
 """Choosing sites: how many, with or without replacement, and with which weights, at no more cost than needed.
 
-Arrays of chosen sites have a static capacity K; entries beyond the path's random length hold n, an index that scatters drop.
+Arrays of chosen sites have a static capacity K; entries beyond the path's random length hold n, an index that
+scatters drop.
 """
 
 import jax.numpy as jnp
@@ -11,14 +12,12 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from discrax.core import random
 from discrax.core.xla import materialised
 
-# A path whose length is always even keeps the parity of a binary state, so it could never reach half of the states. One length in ten
-# is therefore one longer or one shorter, whatever the path length.
+# A path whose length is always even keeps the parity of a binary state, so it could never reach half of the states.
+# One length in ten is therefore one longer or one shorter, whatever the path length.
 _DETOUR = 0.1
 
 
-def draw_length(
-    key: PRNGKeyArray, path_length: Float[Array, ""], most: int | Int[Array, ""]
-) -> Int[Array, ""]:
+def draw_length(key: PRNGKeyArray, path_length: Float[Array, ""], most: int | Int[Array, ""]) -> Int[Array, ""]:
     """A random integer with mean `path_length` in [1, most]: rounded up or down at random, then a rare detour."""
     rounding, detour = random.uniform(key, 2)
     length = jnp.floor(path_length.astype(jnp.float32) + rounding).astype(jnp.int32)
@@ -27,7 +26,7 @@ def draw_length(
 
 
 def capacity_for(path_length: float, *, room: float = 1.25, least: int = 1) -> int:
-    """The next of 1, 8, 12, 16, 24, 32, 48, ... that holds `room` times the path length: few sizes, so few compilations."""
+    """The next of 1, 8, 12, 16, 24, 32, 48, ... that holds `room` times the path length: few sizes to compile."""
     if path_length == 1 and room <= 1.25 and least <= 1:
         return 1
     wanted = max(least, room * path_length + 4)
@@ -61,9 +60,7 @@ def inclusive_sums(values: Float[Array, " n"]) -> tuple[Float[Array, "blocks siz
     return within, cumulative(within[:, -1], blocks)
 
 
-def draw_with_replacement(
-    key: PRNGKeyArray, log_weights: Float[Array, " n"], capacity: int
-) -> Int[Array, " capacity"]:
+def draw_with_replacement(key: PRNGKeyArray, log_weights: Float[Array, " n"], capacity: int) -> Int[Array, " capacity"]:
     """Independent sites, each with probability proportional to its weight, by inversion of the cumulative weights."""
     n = log_weights.shape[0]
     within, totals = inclusive_sums(jnp.exp(log_weights - jnp.max(log_weights)))
@@ -85,7 +82,8 @@ def draw_without_replacement(
 ) -> Int[Array, " capacity"]:
     """`length` distinct sites in the order of successive weighted draws without replacement.
 
-    An exponential race: site i arrives at time E_i / w_i with E_i ~ Exp(1), and the first `length` arrivals are the draw, in order.
+    An exponential race: site i arrives at time E_i / w_i with E_i ~ Exp(1), and the first `length` arrivals are the
+    draw, in order.
     """
     n = log_weights.shape[0]
     exponential = -jnp.log(random.uniform(key, n)).astype(log_weights.dtype)
@@ -112,8 +110,8 @@ def _smallest_by_top_k(values: Float[Array, " n"], k: int) -> Int[Array, " k"]:
 def _smallest_by_threshold(values: Float[Array, " n"], count: Int[Array, ""], k: int) -> Int[Array, " k"]:
     """The `count` smallest in increasing order, sorting nothing else.
 
-    Bisection finds a threshold below which there are at least `count` and at most k values; those are moved to the front,
-    and only they are ranked. On a CPU this costs a fraction of `top_k`, which costs a fraction of a sort.
+    Bisection finds a threshold below which there are at least `count` and at most k values; those are moved to the
+    front, and only they are ranked. On a CPU this costs a fraction of `top_k`, which costs a fraction of a sort.
     """
     n = values.shape[0]
     low = jnp.min(values)
@@ -155,18 +153,18 @@ def _smallest_by_threshold(values: Float[Array, " n"], count: Int[Array, ""], k:
 
 def draw_uniform(
     key: PRNGKeyArray, num_sites: int, num_free: int | Int[Array, ""], length: Int[Array, ""], capacity: int
-) -> Int[Array, " capacity"]:
-    """`length` distinct numbers below `num_free`, uniformly, at a cost that does not grow with the sites.
+) -> Int[Array, " k"]:
+    """`length` distinct numbers below `num_free`, uniformly; unused entries are `num_sites`.
 
-    More candidates are drawn than needed and repeats are skipped. In the rare case that too few distinct ones are found the
-    draw is shorter; it never depends on the state, so a random walk that uses it stays symmetric.
+    The cost does not grow with the sites: more candidates are drawn than needed and repeats are skipped. In the rare
+    case that too few distinct ones are found the draw is shorter; it never depends on the state, so a random walk that
+    uses it stays symmetric.
     """
     if 8 * capacity > num_sites:
         log_weights = jnp.where(jnp.arange(num_sites) < num_free, 0.0, -jnp.inf)
         return draw_without_replacement(key, log_weights, jnp.minimum(length, num_free), capacity)
-    candidates = random.integers(key, capacity + max(2, capacity // 2), num_free)
+    candidates = random.integers(key, capacity + capacity // 4 + 2, num_free)
     first = is_first(candidates)
-    place = jnp.where(first, jnp.cumsum(first) - 1, capacity)
-    chosen = jnp.full(capacity, num_sites, jnp.int32).at[place].set(candidates, mode="drop")
-    return jnp.where(jnp.arange(capacity) < length, chosen, num_sites)
-
+    earlier = np.tril(np.ones((candidates.shape[0], candidates.shape[0]), bool), -1)
+    rank = jnp.sum((first & earlier).astype(jnp.float32), axis=1)
+    return jnp.where(first & (rank < length), candidates, num_sites)

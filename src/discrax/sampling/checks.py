@@ -39,7 +39,9 @@ def check_target(target: Target) -> None:
     except Exception as error:
         raise ValueError(f"log_prob cannot be evaluated {where}: {type(error).__name__}: {error}") from error
     if not hasattr(value, "shape") or value.shape != ():
-        raise ValueError(f"log_prob must return a scalar, but {where} it returns shape {getattr(value, 'shape', type(value))}.")
+        raise ValueError(
+            f"log_prob must return a scalar, but {where} it returns shape {getattr(value, 'shape', type(value))}."
+        )
     if not jnp.issubdtype(value.dtype, jnp.floating):
         raise ValueError(f"log_prob must return a float, but {where} it returns {value.dtype}.")
 

@@ -14,7 +14,7 @@ def wants_progress(progress: bool | None) -> bool:
 
 
 class ProgressBar:
-    """Steps done, steps a second, time left and the acceptance so far; silent where it is not wanted or rich is absent."""
+    """Steps done, time left and the acceptance; silent where it is not wanted or rich is absent."""
 
     def __init__(self, title: str, total: int, wanted: bool):
         self._bar: Any = None

@@ -17,8 +17,9 @@ from discrax.diagnostics import Summary, diagnose
 class Result:
     """Draws and what is known about them.
 
-    `draws` has shape (chain, draw, *sites) and holds codes; `kept` holds the user's statistic instead where one was asked for, and
-    `moments` running moments where only those were. `stats` maps the names of `Info` and "lp" to (chain, draw) arrays.
+    `draws` has shape (chain, draw, *sites) and holds codes; `kept` holds the user's statistic instead where one was
+    asked for, and `moments` running moments where only those were. `stats` maps the names of `Info` and "lp" to
+    (chain, draw) arrays.
     """
 
     target: Target
@@ -72,7 +73,8 @@ class Result:
             notes.append(f"The run was interrupted after {self.num_draws} draws; what was drawn is here.")
         if self.report is not None and self.num_draws and abs(self.report.reached_rate - self.report.asked_rate) > 0.1:
             notes.append(
-                f"Warm-up asked for acceptance {self.report.asked_rate:.3f} but ended at {self.report.reached_rate:.3f}."
+                f"Warm-up asked for acceptance {self.report.asked_rate:.3f} "
+                f"but ended at {self.report.reached_rate:.3f}."
             )
         return Summary(
             title=title,
@@ -119,7 +121,9 @@ class Result:
         if self.warmup_draws is not None:
             groups["warmup_posterior"] = {"x": self.warmup_draws}
         if not self.stats:
-            raise ValueError("A run that kept running moments only has no draws to export; use keep='draws' or a statistic.")
+            raise ValueError(
+                "A run that kept running moments only has no draws to export; use keep='draws' or a statistic."
+            )
         attributes: dict[str, Any] = {
             "inference_library": "discrax",
             "sampler": type(self.kernel).__name__,

@@ -32,19 +32,20 @@ def sample(
     init: Array | np.ndarray | None = None,
     keep: str | Callable[[Array], Any] = "draws",
     keep_warmup: bool = False,
-    adaptation: AcceptanceRate | None | str = "auto",
+    adaptation: AcceptanceRate | str | None = "auto",
     chunk_size: int | None = None,
     progress: bool | None = None,
 ) -> Result:
     """Draws `num_samples` states per chain after `num_warmup` steps of warm-up.
 
-    - `sampler`: a registry name, or a kernel such as `discrax.samplers.pas(balancing="ratio")`. "auto" takes PAS on two-level spaces, else DMALA.
+    - `sampler`: a registry name, or a kernel such as `discrax.samplers.pas(balancing="ratio")`. "auto" takes PAS on
+      two-level spaces, else DMALA.
     - `thinning`: steps per kept draw.
     - `init`: codes of shape (*sites) or (chain, *sites); uniformly random by default.
-    - `keep`: "draws" (all codes), a function of the codes (its values are kept), or "moments" (running mean and variance of the embedding:
-      memory does not grow with the number of draws).
-    - `adaptation`: "auto" tunes a tunable kernel to its optimal acceptance rate during warm-up and freezes it; None leaves it as it is;
-      or `discrax.AcceptanceRate(rate, rule)`.
+    - `keep`: "draws" (all codes), a function of the codes (its values are kept), or "moments" (running mean and
+      variance of the embedding: memory does not grow with the number of draws).
+    - `adaptation`: "auto" tunes a tunable kernel to its optimal acceptance rate during warm-up and freezes it; None
+      leaves it as it is; or `discrax.AcceptanceRate(rate, rule)`.
     - `chunk_size`: draws per compiled scan; it changes when the host hears of the run, never the draws.
     - `progress`: a progress bar; by default in terminals and notebooks, not in CI.
 
@@ -72,9 +73,17 @@ def sample(
     empty = ensemble.moments
     warmup, drawn, report = _Phase("warm-up", num_warmup, shown), _Phase("sampling", num_samples, shown), None
     if num_warmup:
-        chunks = _warm_up(keys, target, ensemble, num_warmup, chunk_size or chunk_length(num_warmup, work), adapter, keep_warmup)
+        chunks = _warm_up(
+            keys,
+            target,
+            ensemble,
+            num_warmup,
+            chunk_size or chunk_length(num_warmup, work),
+            adapter,
+            keep_warmup,
+        )
         ensemble = warmup.collect(chunks, ensemble)
-        if adapter is not None:
+        if adapter is not None and isinstance(ensemble.kernel, Tunable):
             kernel, report = adapter.freeze(target, ensemble.kernel, ensemble.memory)
     if isinstance(kernel, Sized):
         kernel = kernel.sized(target, room=False)
@@ -115,7 +124,7 @@ def _codes(x: Array) -> Array:
     return x
 
 
-def _adapter(adaptation: AcceptanceRate | None | str, kernel: Kernel) -> AcceptanceRate | None:
+def _adapter(adaptation: AcceptanceRate | str | None, kernel: Kernel) -> AcceptanceRate | None:
     if adaptation is None:
         return None
     if adaptation == "auto":
@@ -128,8 +137,10 @@ def _adapter(adaptation: AcceptanceRate | None | str, kernel: Kernel) -> Accepta
     return adaptation
 
 
-def _warm_up(keys, target, ensemble: Ensemble, num_steps: int, chunk: int, adapter, keep_draws: bool) -> Iterator[Chunk]:
-    """Warm-up records statistics, and draws where asked; a kernel that outgrows its capacity is enlarged between chunks."""
+def _warm_up(
+    keys, target, ensemble: Ensemble, num_steps: int, chunk: int, adapter, keep_draws: bool
+) -> Iterator[Chunk]:
+    """Statistics are recorded, draws where asked; a kernel that outgrows its capacity is enlarged between chunks."""
     recorder = Recorder(_codes if keep_draws else None)
     ensemble = ensemble._replace(moments=None)
     if adapter is None:

@@ -5,7 +5,8 @@
 - `Lattice`: nearest neighbours on a grid; a product is a few shifted additions.
 - `Uncoupled`: J = 0.
 
-All act on the site axes of `e` and leave a trailing axis of levels alone, so one class serves Ising (numbers) and Potts (one-hot vectors).
+All act on the site axes of `e` and leave a trailing axis of levels alone, so one class serves Ising (numbers) and
+Potts (one-hot vectors).
 """
 
 import itertools
@@ -54,7 +55,7 @@ def _among_neighbours(coupling: Coupling, sites: Int[Array, " k"]) -> Float[Arra
     return jnp.sum(jnp.where(indices[:, None, :] == sites[None, :, None], weights[:, None, :], 0), axis=-1)
 
 
-def greedy_colouring(neighbours: Sequence[Sequence[int]]) -> np.ndarray:
+def greedy_colouring(neighbours: Sequence[Sequence[int] | np.ndarray]) -> np.ndarray:
     """Colours the most connected sites first, each with the smallest colour its neighbours leave."""
     colours = np.full(len(neighbours), -1)
     for site in sorted(range(len(neighbours)), key=lambda i: -len(neighbours[i])):
@@ -95,7 +96,9 @@ class Dense(Coupling):
             raise ValueError("A coupling matrix must be symmetric, but J and its transpose differ; pass (J + J.T) / 2.")
         self.shape = (len(matrix),) if shape is None else tuple(shape)
         if math.prod(self.shape) != len(matrix):
-            raise ValueError(f"A space of shape {self.shape} needs {math.prod(self.shape)} rows, but J has {len(matrix)}.")
+            raise ValueError(
+                f"A space of shape {self.shape} needs {math.prod(self.shape)} rows, but J has {len(matrix)}."
+            )
         self.matrix = jnp.asarray(matrix, jnp.result_type(float))
         self.has_diagonal = bool(np.diag(matrix).any())
 
@@ -169,7 +172,7 @@ class Sparse(Coupling):
 
 
 class Lattice(Coupling):
-    """Nearest neighbours on a grid. `weights[a]`, a number or one per site, couples each site to the next along axis `a`."""
+    """Nearest neighbours on a grid. `weights[a]`, a number or one per site, couples each site to the next on axis a."""
 
     shape: tuple[int, ...] = eqx.field(static=True)
     weights: tuple[Float[Array, "..."], ...]
@@ -179,14 +182,18 @@ class Lattice(Coupling):
         self.shape, self.periodic = tuple(shape), periodic
         per_axis = weights if isinstance(weights, tuple | list) else (weights,) * len(self.shape)
         if len(per_axis) != len(self.shape):
-            raise ValueError(f"A lattice of shape {self.shape} has {len(self.shape)} axes, but got {len(per_axis)} couplings.")
+            raise ValueError(
+                f"A lattice of shape {self.shape} has {len(self.shape)} axes, but got {len(per_axis)} couplings."
+            )
         for weight in per_axis:
             if np.shape(weight) not in ((), self.shape):
                 raise ValueError(
                     f"A coupling is a number or an array of shape {self.shape}, but got shape {np.shape(weight)}."
                 )
         if periodic and min(self.shape) < 3:
-            raise ValueError(f"A periodic lattice needs at least 3 sites along each axis, but the shape is {self.shape}.")
+            raise ValueError(
+                f"A periodic lattice needs at least 3 sites along each axis, but the shape is {self.shape}."
+            )
         self.weights = tuple(jnp.asarray(weight, jnp.result_type(float)) for weight in per_axis)
 
     def _shift(self, e: Float[Array, "..."], axis: int, by: int) -> Float[Array, "..."]:
@@ -234,7 +241,7 @@ class Lattice(Coupling):
 
 
 def as_edges(graph) -> tuple[np.ndarray, np.ndarray | None, int]:
-    """Edges `(m, 2)`, weights or None, and the number of nodes of a networkx graph, a scipy.sparse matrix or an edge array."""
+    """Edges `(m, 2)`, weights or None, and number of nodes of a networkx graph, scipy.sparse matrix or edge array."""
     if hasattr(graph, "number_of_nodes"):  # networkx
         position = {node: i for i, node in enumerate(graph.nodes)}
         data = [(position[a], position[b], attributes.get("weight")) for a, b, attributes in graph.edges(data=True)]

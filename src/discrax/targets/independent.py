@@ -1,4 +1,4 @@
-"""Independent sites: quadratic targets without a coupling, so every log-ratio is exact and every conditional a marginal."""
+"""Independent sites: quadratic targets without a coupling."""
 
 import numpy as np
 

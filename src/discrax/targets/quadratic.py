@@ -5,15 +5,18 @@ With the local field h = J e + b and a move z = e(y_i) - e(x_i) of one site,
 
     log pi(x) = e' (h + b) / 2,        log pi(y) - log pi(x) = h_i z + J_ii |z|^2 / 2,
 
-so the exact log-ratios of all single-site changes cost one product with J. Changing several sites by z costs z'h + z'Jz / 2.
+so the exact log-ratios of all single-site changes cost one product with J. Changing several sites by z costs z'h +
+z'Jz / 2.
 """
 
 from collections.abc import Sequence
+from typing import Self
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Integer
+from numpy.typing import ArrayLike
 
 from discrax.core.space import Binary, Categorical, Space, Spin, is_level
 from discrax.core.target import Coloured, Evaluation, ExactRatios, LocalChanges, RatioUpdates
@@ -29,11 +32,13 @@ class Quadratic(ExactRatios, LocalChanges, RatioUpdates, Coloured):
     colours: Int[Array, "*shape"]
     num_colours: int = eqx.field(static=True)
 
-    def __init__(self, space: Space, coupling, linear=0.0):
+    def __init__(self, space: Space, coupling, linear: ArrayLike = 0.0):
         self.space = space
         self.coupling = coupling if isinstance(coupling, Coupling) else Dense(coupling, space.shape)
         if self.coupling.shape != space.shape:
-            raise ValueError(f"The coupling is for sites of shape {self.coupling.shape}, but the space has {space.shape}.")
+            raise ValueError(
+                f"The coupling is for sites of shape {self.coupling.shape}, but the space has {space.shape}."
+            )
         one_hot = isinstance(space, Categorical)
         embedded = (*space.shape, space.num_levels) if one_hot else space.shape
         linear = np.asarray(linear, np.float64)
@@ -47,6 +52,11 @@ class Quadratic(ExactRatios, LocalChanges, RatioUpdates, Coloured):
         colours = self.coupling.colour()
         self.colours = jnp.asarray(colours, jnp.int32)
         self.num_colours = int(colours.max()) + 1
+
+    @classmethod
+    def _of(cls, space: Space, coupling: Coupling, linear: ArrayLike) -> Self:
+        """For the constructors of the families below, which add nothing but names."""
+        return cls(space, coupling, linear)
 
     def log_prob(self, e: Float[Array, "..."]) -> Float[Array, ""]:
         return jnp.sum(e * (self.coupling.product(e) / 2 + self.linear))
@@ -120,12 +130,10 @@ class Quadratic(ExactRatios, LocalChanges, RatioUpdates, Coloured):
         new_curvature = self._curvature(y)
         ratios = self.space.ratios_from_gradient(y, self._as_gradient(h + dh))
         change = jnp.sum(z * at_sites)
-        return Evaluation(
-            evaluation.log_prob + change, ratios if new_curvature is None else ratios + new_curvature
-        )
+        return Evaluation(evaluation.log_prob + change, ratios if new_curvature is None else ratios + new_curvature)
 
     def _as_gradient(self, slope: Float[Array, "*shape"]) -> Float[Array, "..."]:
-        """A gradient whose two-level ratios are `slope` times the move: for one-hot pairs the slope is the difference."""
+        """A gradient whose two-level ratios are `slope` times the move; on one-hot pairs the slope is a difference."""
         if isinstance(self.space, Categorical):
             return jnp.stack([jnp.zeros_like(slope), slope], axis=-1)
         return slope
@@ -143,29 +151,29 @@ class Ising(Quadratic):
     """log pi(s) = sum over edges J_ij s_i s_j + sum_i h_i s_i with s in {-1, +1}; each edge counts once."""
 
     @classmethod
-    def lattice(cls, shape: Sequence[int], coupling=1.0, field=0.0, *, periodic: bool = False) -> "Ising":
+    def lattice(cls, shape: Sequence[int], coupling=1.0, field: ArrayLike = 0.0, *, periodic: bool = False) -> Self:
         """Nearest neighbours on a grid; `coupling` is a number, or one (number or array) per axis."""
-        return cls(Spin(shape), Lattice(shape, coupling, periodic), field)
+        return cls._of(Spin(shape), Lattice(shape, coupling, periodic), field)
 
     @classmethod
-    def graph(cls, graph, coupling=1.0, field=0.0) -> "Ising":
+    def graph(cls, graph, coupling=1.0, field: ArrayLike = 0.0) -> Self:
         """Any graph: networkx, scipy.sparse or an edge array; `coupling` multiplies the weights the graph has."""
         structure = _graph_coupling(graph, coupling)
-        return cls(Spin(structure.shape), structure, field)
+        return cls._of(Spin(structure.shape), structure, field)
 
     @classmethod
-    def dense(cls, couplings, field=0.0) -> "Ising":
+    def dense(cls, couplings, field: ArrayLike = 0.0) -> Self:
         """All pairs: a symmetric matrix of couplings J."""
         structure = Dense(couplings)
-        return cls(Spin(structure.shape), structure, field)
+        return cls._of(Spin(structure.shape), structure, field)
 
 
 class QUBO(Quadratic):
     """log pi(x) = -x' Q x with x in {0, 1}: low values of the quadratic form are likely."""
 
     @classmethod
-    def from_matrix(cls, Q) -> "QUBO":
-        """From a square matrix, dense or scipy.sparse, symmetric or not. Its diagonal is the linear term, since x^2 = x."""
+    def from_matrix(cls, Q) -> Self:
+        """From a square matrix, dense or scipy.sparse. Its diagonal is the linear term, since x^2 = x."""
         J = -(Q + Q.T)
         if hasattr(J, "tocoo"):
             linear = -Q.diagonal()
@@ -173,10 +181,10 @@ class QUBO(Quadratic):
             J.setdiag(0)
             J.eliminate_zeros()
             edges, weights, n = as_edges(J)
-            return cls(Binary(n), Sparse(edges, weights, (n,)), linear)
+            return cls._of(Binary(n), Sparse(edges, weights, (n,)), linear)
         J = np.array(J, float)
         np.fill_diagonal(J, 0)
-        return cls(Binary(len(J)), Dense(J), -np.diag(np.asarray(Q)))
+        return cls._of(Binary(len(J)), Dense(J), -np.diag(np.asarray(Q)))
 
 
 class Potts(Quadratic):
@@ -184,12 +192,12 @@ class Potts(Quadratic):
 
     @classmethod
     def lattice(
-        cls, shape: Sequence[int], num_levels: int, coupling=1.0, field=0.0, *, periodic: bool = False
-    ) -> "Potts":
+        cls, shape: Sequence[int], num_levels: int, coupling=1.0, field: ArrayLike = 0.0, *, periodic: bool = False
+    ) -> Self:
         """Nearest neighbours on a grid; the field has a last axis of levels."""
-        return cls(Categorical(shape, num_levels), Lattice(shape, coupling, periodic), field)
+        return cls._of(Categorical(shape, num_levels), Lattice(shape, coupling, periodic), field)
 
     @classmethod
-    def graph(cls, graph, num_levels: int, coupling=1.0, field=0.0) -> "Potts":
+    def graph(cls, graph, num_levels: int, coupling=1.0, field: ArrayLike = 0.0) -> Self:
         structure = _graph_coupling(graph, coupling)
-        return cls(Categorical(structure.shape, num_levels), structure, field)
+        return cls._of(Categorical(structure.shape, num_levels), structure, field)
