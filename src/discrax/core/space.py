@@ -20,6 +20,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Integer, PRNGKeyArray
 
 from discrax.core import random
+from discrax.core.levels import at_level
 
 
 def code_dtype(num_levels: int) -> np.dtype:
@@ -312,14 +313,3 @@ class Categorical(Space):
 
     def distance(self, x: Integer[Array, "..."], y: Integer[Array, "..."]) -> Float[Array, ""]:
         return hamming(x, y)
-
-
-def is_level(x: Integer[Array, "..."], num_levels: int) -> Bool[Array, "..."]:
-    """One-hot mask of the current level, on a new last axis."""
-    return x[..., None] == jnp.arange(num_levels, dtype=x.dtype)
-
-
-def at_level(values: Float[Array, "..."], x: Integer[Array, "..."]) -> Float[Array, "..."]:
-    """`values[..., x]`: the entry of the last axis at the current level."""
-    # A masked sum, not a gather: it fuses, and -inf at other levels cannot leak into it.
-    return jnp.sum(jnp.where(is_level(x, values.shape[-1]), values, 0), axis=-1)

@@ -22,7 +22,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Integer
 
-from discrax.core.space import Space, at_level, is_level
+from discrax.core.levels import at_level, is_level
+from discrax.core.space import Space
 
 
 class Evaluation(NamedTuple):

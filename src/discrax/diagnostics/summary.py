@@ -33,11 +33,12 @@ def diagnose(name: str, values: np.ndarray) -> ScalarDiagnostics:
         except ImportError:
             pass
         else:
-            axes = {"chain_axis": 0, "draw_axis": 1}
-            bulk = np.asarray(array_stats.ess(values, **axes, method="bulk")).item()
-            tail = np.asarray(array_stats.ess(values, **axes, method="tail", prob=(0.05, 0.95))).item()
+            bulk = np.asarray(array_stats.ess(values, chain_axis=0, draw_axis=1, method="bulk")).item()
+            tail = np.asarray(
+                array_stats.ess(values, chain_axis=0, draw_axis=1, method="tail", prob=(0.05, 0.95))
+            ).item()
             if values.shape[0] > 1:
-                rhat = np.asarray(array_stats.rhat(values, **axes, method="rank")).item()
+                rhat = np.asarray(array_stats.rhat(values, chain_axis=0, draw_axis=1, method="rank")).item()
     return ScalarDiagnostics(name, float(values.mean()), float(values.std()), float(per_chain.sum()), bulk, tail, rhat)
 
 

@@ -18,7 +18,8 @@ from jaxtyping import Array, Bool, Float, Integer, PRNGKeyArray, UInt32
 
 from discrax.core import random
 from discrax.core.kernel import Info, Kernel, State, scalar_info
-from discrax.core.space import Space, at_level
+from discrax.core.levels import at_level, draw_levels
+from discrax.core.space import Space
 from discrax.core.statistics import compensated_add
 from discrax.core.target import (
     Coloured,
@@ -31,8 +32,8 @@ from discrax.core.target import (
     offered,
     temper,
 )
+from discrax.core.xla import materialised
 from discrax.samplers.balancing import unknown_name
-from discrax.samplers.levels import draw_levels
 
 
 def _start(target: Target, x: Integer[Array, "*shape"]) -> State:
@@ -53,8 +54,9 @@ def _redraw(
     tempered = jnp.where(is_invalid, -jnp.inf, tempered)  # a level without a probability is not drawn
     if space.has_two_levels:
         flips = random.to_uniform(bits) < jax.nn.sigmoid(tempered)
-        return jnp.where(flips, 1 - old, old), jnp.where(flips, ratios, 0), is_invalid
-    new = draw_levels(bits, tempered).astype(space.dtype)
+        new = materialised(jnp.where(flips, 1 - old, old))
+        return new, jnp.where(new == old, 0, ratios), is_invalid
+    new = materialised(draw_levels(bits, tempered).astype(space.dtype))
     return new, at_level(ratios, new), jnp.any(is_invalid, axis=-1)
 
 

@@ -20,11 +20,11 @@ from jaxtyping import Array, Float, Integer, PRNGKeyArray
 
 from discrax.core import random
 from discrax.core.kernel import Info, State, Tunable, replaced, scalar_info
+from discrax.core.levels import at_level, draw_levels, is_level
 from discrax.core.metropolis import decide, select
-from discrax.core.space import at_level, is_level
 from discrax.core.target import Target, effective_ratios, evaluate, temper
+from discrax.core.xla import materialised
 from discrax.samplers.balancing import Balancing, get_balancing
-from discrax.samplers.levels import draw_levels
 
 
 class DMALA(Tunable):
@@ -51,16 +51,16 @@ class DMALA(Tunable):
         logits = self._logits(target, state)
         if space.has_two_levels:
             flips = random.to_uniform(bits) < jax.nn.sigmoid(logits)
-            y = jnp.where(flips, 1 - x, x)
+            y = materialised(jnp.where(flips, 1 - x, x))
         else:
-            y = draw_levels(bits, logits).astype(space.dtype)
+            y = materialised(draw_levels(bits, logits).astype(space.dtype))
         proposal = evaluate(target, y.reshape(space.shape))
         there = State(y.reshape(space.shape), proposal.log_prob, proposal.ratios)
         back_logits = self._logits(target, there)
 
         if space.has_two_levels:
             # Per site log q = m l - softplus(l), m the flip; a frozen site has l = -inf, and 0 * -inf would be NaN.
-            terms = jnp.where(flips, back_logits - logits, 0) + softplus(logits) - softplus(back_logits)
+            terms = jnp.where(x == y, 0, back_logits - logits) + softplus(logits) - softplus(back_logits)
         else:
             forth = at_level(logits, y) - logsumexp(logits, axis=-1)
             terms = at_level(back_logits, x) - logsumexp(back_logits, axis=-1) - forth

@@ -29,11 +29,11 @@ from jaxtyping import Array, Bool, Float, Int, Integer, PRNGKeyArray
 
 from discrax.core import random
 from discrax.core.kernel import Info, State, scalar_info
+from discrax.core.levels import at_level, draw_levels, is_level, log_sum_exp_levels
 from discrax.core.metropolis import decide, select
-from discrax.core.space import Space, at_level, is_level
+from discrax.core.space import Space
 from discrax.core.target import Evaluation, Target, effective_ratios, evaluate, evaluate_change, temper
 from discrax.samplers.balancing import Balancing, get_balancing
-from discrax.samplers.levels import draw_levels
 from discrax.samplers.path_kernel import PathKernel, initial_length
 from discrax.samplers.selection import (
     draw_length,
@@ -95,7 +95,7 @@ def log_weights(
     if space.has_two_levels:
         return moves, moves
     moves = jnp.where(is_level(x, space.num_levels), -jnp.inf, moves)
-    return logsumexp(moves, axis=-1), moves
+    return log_sum_exp_levels(moves), moves
 
 
 def _step(kernel: GWG | PAS, key: PRNGKeyArray, target: Target, state: State, *, replace: bool) -> tuple[State, Info]:

@@ -205,6 +205,20 @@ class Lattice(Coupling):
         return lax.pad(e, jnp.zeros((), e.dtype), padding)
 
     def product(self, e: Float[Array, "..."]) -> Float[Array, "..."]:
+        if e.ndim > len(self.shape) or any(weight.ndim for weight in self.weights):
+            return self._by_shifts(e)
+        # XLA's CPU compiler keeps each shifted copy in memory; a convolution reads the grid once.
+        return lax.platform_dependent(e, cpu=lambda e: self._by_convolution(e), default=lambda e: self._by_shifts(e))
+
+    def _by_convolution(self, e: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+        stencil = jnp.zeros((3,) * e.ndim, e.dtype)
+        for axis, weight in enumerate(self.weights):
+            for end in (0, 2):
+                stencil = stencil.at[tuple(end if other == axis else 1 for other in range(e.ndim))].set(weight)
+        padded = jnp.pad(e, 1, mode="wrap" if self.periodic else "constant")
+        return lax.conv(padded[None, None], stencil[None, None], (1,) * e.ndim, "VALID")[0, 0]
+
+    def _by_shifts(self, e: Float[Array, "..."]) -> Float[Array, "..."]:
         total = jnp.zeros_like(e)
         for axis, weight in enumerate(self.weights):
             weight = _over_levels(weight, e)

@@ -18,7 +18,8 @@ import numpy as np
 from jaxtyping import Array, Float, Int, Integer
 from numpy.typing import ArrayLike
 
-from discrax.core.space import Binary, Categorical, Space, Spin, is_level
+from discrax.core.levels import is_level
+from discrax.core.space import Binary, Categorical, Space, Spin
 from discrax.core.target import Coloured, Evaluation, ExactRatios, LocalChanges, RatioUpdates
 from discrax.targets.coupling import Coupling, Dense, Lattice, Sparse, as_edges
 
