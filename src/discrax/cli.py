@@ -1,1 +1,56 @@
-def main() -> None: ...
+"""The command line: `discrax demo`, `discrax samplers`."""
+
+import sys
+from pathlib import Path
+
+
+def demo(
+    side: int = 32,
+    coupling: float = 0.3,
+    num_chains: int = 16,
+    num_warmup: int = 500,
+    num_samples: int = 2000,
+    seed: int = 0,
+    out: Path = Path("demo"),
+) -> None:
+    """Samples an Ising model with every sampler, prints a table and saves a picture.
+
+    Args:
+        side: The lattice has side x side spins.
+        coupling: The strength of the bonds; 0.4407 is critical.
+        num_chains: Chains per sampler.
+        num_warmup: Steps of warm-up.
+        num_samples: Draws per chain.
+        seed: Of the random numbers.
+        out: The folder for the picture.
+    """
+    from discrax.demo import run
+
+    run(side, coupling, num_chains, num_warmup, num_samples, seed, out)
+
+
+def samplers() -> None:
+    """Lists the samplers there are."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from discrax.samplers import REGISTRY
+
+    table = Table("name", "what it is", "spaces", "weight functions")
+    for row in REGISTRY.values():
+        spaces = ", ".join(space.__name__ for space in row.spaces)
+        table.add_row(row.name, row.about, spaces, "yes" if row.takes_balancing else "")
+    Console().print(table)
+
+
+def main() -> None:
+    try:
+        import tyro
+    except ImportError:
+        sys.exit("The command line needs its extra: pip install 'discrax[cli]'.")
+    try:
+        tyro.extras.subcommand_cli_from_dict({"demo": demo, "samplers": samplers}, prog="discrax")
+    except ValueError as error:
+        sys.exit(f"discrax: {error}")
+    except KeyboardInterrupt:
+        sys.exit("discrax: interrupted.")

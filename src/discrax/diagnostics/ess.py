@@ -16,11 +16,14 @@ import numpy as np
 RULES = ("first_negative", "positive_pairs")
 
 
-def autocorrelation(values: np.ndarray) -> np.ndarray:
-    """rho_k along the last axis, for all lags; NaN for a constant chain."""
+def autocorrelation(values: np.ndarray, mean: float | None = None) -> np.ndarray:
+    """rho_k along the last axis, for all lags; NaN for a constant chain.
+
+    Each chain's own mean is removed, or `mean` where it is known: that shows slow chains for what they are.
+    """
     values = np.asarray(values, np.float64)
     n = values.shape[-1]
-    centred = values - values.mean(axis=-1, keepdims=True)
+    centred = values - (values.mean(axis=-1, keepdims=True) if mean is None else mean)
     size = 1 << (2 * n - 1).bit_length()
     spectrum = np.fft.rfft(centred, size)
     covariance = np.fft.irfft(spectrum * spectrum.conj(), size)[..., :n] / (n - np.arange(n))
@@ -34,15 +37,15 @@ def is_constant(values: np.ndarray) -> np.ndarray:
     return (values == values[..., :1]).all(axis=-1)
 
 
-def ess(values: np.ndarray, rule: str = "first_negative") -> np.ndarray:
-    """ESS of each chain; `values` has shape (..., draws), the result (...)."""
+def ess(values: np.ndarray, rule: str = "first_negative", mean: float | None = None) -> np.ndarray:
+    """ESS of each chain; `values` has shape (..., draws), the result (...). `mean` is used where it is known."""
     if rule not in RULES:
         raise ValueError(f"Unknown truncation rule {rule!r}; known: {', '.join(RULES)}.")
     values = np.asarray(values, np.float64)
     n = values.shape[-1]
     if n < 4:
         return np.zeros(values.shape[:-1])
-    rho = np.nan_to_num(autocorrelation(values), nan=-1.0)
+    rho = np.nan_to_num(autocorrelation(values, mean), nan=-1.0)
     if rule == "first_negative":
         kept = np.logical_and.accumulate(rho >= 0, axis=-1)
     else:
