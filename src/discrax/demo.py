@@ -99,7 +99,7 @@ def picture(rows: list[Row], coupling: float, out: Path) -> Path:
     import matplotlib.pyplot as plt
 
     figure = plt.figure(figsize=(12, 6.5), layout="constrained")
-    top, bottom = figure.subfigures(2, 1, height_ratios=(1, 1.7))
+    top, bottom = figure.subfigures(2, 1, height_ratios=(1, 1.7))  # pyright: ignore[reportGeneralTypeIssues]
     top.suptitle(f"Spins after warm-up and sampling, one chain each (Ising model, coupling {coupling})")
     for axes, row in zip(np.ravel(top.subplots(1, len(rows))), rows, strict=True):
         assert row.result.draws is not None

@@ -7,13 +7,13 @@ on the number of chains or on what is recorded.
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Integer, PRNGKeyArray, UInt32
+from jaxtyping import Array, Float, Integer, Key, UInt32
 
 from discrax.core import random
 from discrax.core.kernel import Info, Kernel, State
@@ -21,6 +21,7 @@ from discrax.core.statistics import add_to_moments, no_moments
 from discrax.core.target import Target, temper
 
 
+@runtime_checkable
 class Adapter(Protocol):
     """Tunes a kernel from the ensemble's acceptance, one update a step, inside the scan."""
 
@@ -77,7 +78,7 @@ def _start(target: Target, kernel: Kernel, x: Integer[Array, "chains *shape"], *
 
 
 def run_chunk(
-    keys: PRNGKeyArray,
+    keys: Key[Array, " chains"],
     target: Target,
     ensemble: Ensemble,
     *,
@@ -153,7 +154,7 @@ class Chunk(NamedTuple):
 
 
 def drive(
-    keys: PRNGKeyArray,
+    keys: Key[Array, " chains"],
     target: Target,
     ensemble: Ensemble,
     num_draws: int,

@@ -6,7 +6,7 @@ that can be tuned is `Tunable`; one whose arrays have a static capacity is `Size
 
 import dataclasses
 from abc import abstractmethod
-from typing import Any, ClassVar, NamedTuple, Self, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -60,7 +60,7 @@ class Tunable(Kernel):
     def log_scale(self, target: Target) -> Float[Array, ""]: ...
 
     @abstractmethod
-    def with_log_scale(self, target: Target, value: Float[Array, ""]) -> Self:
+    def with_log_scale(self, target: Target, value: Float[Array, ""]) -> "Tunable":
         """The kernel with another scale, clipped to what makes sense."""
 
 
@@ -68,7 +68,7 @@ class Sized(Kernel):
     """A kernel whose arrays have a static capacity."""
 
     @abstractmethod
-    def sized(self, target: Target, *, room: bool) -> Self:
+    def sized(self, target: Target, *, room: bool) -> "Sized":
         """The kernel with the capacity that suits its present scale; with `room` for it to grow in warm-up."""
 
 

@@ -9,7 +9,7 @@ Word `i` of a key depends on the key and on `i` alone, so draws do not depend on
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, PRNGKeyArray, UInt32
+from jaxtyping import Array, Float, Int, Key, PRNGKeyArray, UInt32
 
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 # The second counter word keeps the three uses of a key apart.
@@ -50,7 +50,7 @@ def words(key: PRNGKeyArray, count: int) -> UInt32[Array, "{count}"]:
     return jnp.concatenate([first, second])[:count]
 
 
-def split(key: PRNGKeyArray, num: int) -> PRNGKeyArray:
+def split(key: PRNGKeyArray, num: int) -> Key[Array, "{num}"]:
     """`num` independent keys."""
     return jax.random.wrap_key_data(jnp.stack(_blocks(key, num, _SPLIT), axis=1), impl="threefry2x32")
 

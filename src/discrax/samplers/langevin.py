@@ -10,7 +10,7 @@ Gutmann (2022); `step_size` is their eps. For two levels it is one Bernoulli dra
 sigmoid(l_i). Most efficient at acceptance 0.574.
 """
 
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -85,7 +85,7 @@ class DMALA(Tunable):
         s = -target.space.smallest_squared_move / (2 * self.step_size)
         return jnp.where(s < -1, s, -1 - jnp.log(-s)).astype(jnp.float32)
 
-    def with_log_scale(self, target: Target, value: Float[Array, ""]) -> Self:
+    def with_log_scale(self, target: Target, value: Float[Array, ""]) -> "DMALA":
         value = jnp.clip(value, -30.0, 12.0)
         s = jnp.where(value < -1, value, -jnp.exp(-(value + 1)))
         step_size = (-target.space.smallest_squared_move / (2 * s)).astype(jnp.float32)

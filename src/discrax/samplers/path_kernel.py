@@ -1,6 +1,6 @@
 """What the samplers that change about `path_length` sites a step have in common: their scale and their capacity."""
 
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -21,12 +21,12 @@ class PathKernel(Tunable, Sized):
     def log_scale(self, target: Target) -> Float[Array, ""]:
         return jnp.log(self.path_length)
 
-    def with_log_scale(self, target: Target, value: Float[Array, ""]) -> Self:
+    def with_log_scale(self, target: Target, value: Float[Array, ""]) -> "PathKernel":
         most = longest(self.capacity, target.space.num_sites)
         length = jnp.clip(jnp.exp(value), 1, most).astype(jnp.float32)
         return replaced(self, path_length=length)
 
-    def sized(self, target: Target, *, room: bool) -> Self:
+    def sized(self, target: Target, *, room: bool) -> "PathKernel":
         n, length = target.space.num_sites, float(self.path_length)
         if room and longest(self.capacity, n) >= min(n, 2 * length) and self.capacity > 1:
             return self

@@ -10,7 +10,7 @@ z'Jz / 2.
 """
 
 from collections.abc import Sequence
-from typing import Self
+from typing import TypeVar
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -22,6 +22,8 @@ from discrax.core.levels import is_level
 from discrax.core.space import Binary, Categorical, Space, Spin
 from discrax.core.target import Coloured, Evaluation, ExactRatios, LocalChanges, RatioUpdates
 from discrax.targets.coupling import Coupling, Dense, Lattice, Sparse, as_edges
+
+Family = TypeVar("Family", bound="Quadratic")
 
 
 class Quadratic(ExactRatios, LocalChanges, RatioUpdates, Coloured):
@@ -55,7 +57,7 @@ class Quadratic(ExactRatios, LocalChanges, RatioUpdates, Coloured):
         self.num_colours = int(colours.max()) + 1
 
     @classmethod
-    def _of(cls, space: Space, coupling: Coupling, linear: ArrayLike) -> Self:
+    def _of(cls: type[Family], space: Space, coupling: Coupling, linear: ArrayLike) -> Family:
         """For the constructors of the families below, which add nothing but names."""
         return cls(space, coupling, linear)
 
@@ -152,18 +154,18 @@ class Ising(Quadratic):
     """log pi(s) = sum over edges J_ij s_i s_j + sum_i h_i s_i with s in {-1, +1}; each edge counts once."""
 
     @classmethod
-    def lattice(cls, shape: Sequence[int], coupling=1.0, field: ArrayLike = 0.0, *, periodic: bool = False) -> Self:
+    def lattice(cls, shape: Sequence[int], coupling=1.0, field: ArrayLike = 0.0, *, periodic: bool = False) -> "Ising":
         """Nearest neighbours on a grid; `coupling` is a number, or one (number or array) per axis."""
         return cls._of(Spin(shape), Lattice(shape, coupling, periodic), field)
 
     @classmethod
-    def graph(cls, graph, coupling=1.0, field: ArrayLike = 0.0) -> Self:
+    def graph(cls, graph, coupling=1.0, field: ArrayLike = 0.0) -> "Ising":
         """Any graph: networkx, scipy.sparse or an edge array; `coupling` multiplies the weights the graph has."""
         structure = _graph_coupling(graph, coupling)
         return cls._of(Spin(structure.shape), structure, field)
 
     @classmethod
-    def dense(cls, couplings, field: ArrayLike = 0.0) -> Self:
+    def dense(cls, couplings, field: ArrayLike = 0.0) -> "Ising":
         """All pairs: a symmetric matrix of couplings J."""
         structure = Dense(couplings)
         return cls._of(Spin(structure.shape), structure, field)
@@ -173,7 +175,7 @@ class QUBO(Quadratic):
     """log pi(x) = -x' Q x with x in {0, 1}: low values of the quadratic form are likely."""
 
     @classmethod
-    def from_matrix(cls, Q) -> Self:
+    def from_matrix(cls, Q) -> "QUBO":
         """From a square matrix, dense or scipy.sparse. Its diagonal is the linear term, since x^2 = x."""
         J = -(Q + Q.T)
         if hasattr(J, "tocoo"):
@@ -194,11 +196,11 @@ class Potts(Quadratic):
     @classmethod
     def lattice(
         cls, shape: Sequence[int], num_levels: int, coupling=1.0, field: ArrayLike = 0.0, *, periodic: bool = False
-    ) -> Self:
+    ) -> "Potts":
         """Nearest neighbours on a grid; the field has a last axis of levels."""
         return cls._of(Categorical(shape, num_levels), Lattice(shape, coupling, periodic), field)
 
     @classmethod
-    def graph(cls, graph, num_levels: int, coupling=1.0, field: ArrayLike = 0.0) -> Self:
+    def graph(cls, graph, num_levels: int, coupling=1.0, field: ArrayLike = 0.0) -> "Potts":
         structure = _graph_coupling(graph, coupling)
         return cls._of(Categorical(structure.shape, num_levels), structure, field)
