@@ -191,7 +191,7 @@ class _Scalar(Space):
         if self.has_two_levels:
             low, high = self.values
             return (high - low) * (1 - 2 * x.astype(_float()))
-        return self.values - self.embed(x)[..., None]
+        return self.values.reshape((1,) * x.ndim + (-1,)) - self.embed(x)[..., None]
 
     def squared_moves(self, x: Integer[Array, "*shape"]) -> Float[Array, "..."]:
         return self.smallest_squared_move if self.has_two_levels else jnp.square(self.moves(x))

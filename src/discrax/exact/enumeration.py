@@ -113,14 +113,23 @@ class Verdict:
 
 
 def walk(
-    key: PRNGKeyArray, target: Target, kernel: Kernel, x: Integer[Array, "chains *shape"], num_steps: int
+    key: PRNGKeyArray,
+    target: Target,
+    kernel: Kernel,
+    x: Integer[Array, "chains *shape"],
+    num_steps: int,
+    num_rounds: int = 1,
 ) -> Integer[Array, "chains *shape"]:
-    """Where independent chains are after `num_steps` steps from `x`."""
+    """Where independent chains are after `num_rounds` rounds of `num_steps` steps from `x` (a round is one program)."""
     keys = random.split(random.as_threefry(key), x.shape[0])
     nothing = Recorder(keep=None)
     ensemble, _ = start(target, kernel, x, nothing)
-    (chunk,) = drive(keys, target, ensemble, 1, chunk=1, thinning=num_steps, recorder=nothing)
-    return chunk.ensemble.states.x
+    for chunk in drive(keys, target, ensemble, num_rounds, chunk=1, thinning=num_steps, recorder=nothing):
+        ensemble = chunk.ensemble
+    return ensemble.states.x
+
+
+_BATCHES = 10  # of chains in the first test; the second runs one such batch, so that both are one program
 
 
 def check_kernel(
@@ -142,10 +151,13 @@ def check_kernel(
         jax.random.key(0) if key is None else key, 4
     )
     space, probabilities = target.space, law(target)
-    ends = walk(for_invariance, target, kernel, draw(for_draws, target, num_chains), num_steps)
-    few = max(1000, num_chains // 10)
+    exact_draws = draw(for_draws, target, num_chains)
+    few = max(1, num_chains // _BATCHES)
+    keys = jax.random.split(for_invariance, _BATCHES)
+    batches = [walk(k, target, kernel, exact_draws[i * few : (i + 1) * few], num_steps) for i, k in enumerate(keys)]
+    ends = jnp.concatenate(batches)
     one_state = jnp.broadcast_to(space.random(for_start), (few, *space.shape))
-    late_ends = walk(for_convergence, target, kernel, one_state, num_convergence_steps)
+    late_ends = walk(for_convergence, target, kernel, one_state, num_steps, -(-num_convergence_steps // num_steps))
 
     p_values, distances, noises = [], [], []
     for x in (ends, late_ends):
@@ -163,5 +175,5 @@ def check_kernel(
         distances[worst],
         noises[worst],
         threshold,
-        (num_chains, few)[worst],
+        (len(ends), few)[worst],
     )

@@ -65,7 +65,7 @@ def draw_with_replacement(key: PRNGKeyArray, log_weights: Float[Array, " n"], ca
     n = log_weights.shape[0]
     within, totals = inclusive_sums(jnp.exp(log_weights - jnp.max(log_weights)))
     size, level = within.shape[1], random.uniform(key, capacity).astype(totals.dtype) * totals[-1]
-    block = jnp.minimum(jnp.sum(totals <= level[:, None], axis=1), totals.shape[0] - 1)
+    block = jnp.minimum(jnp.sum(totals[None, :] <= level[:, None], axis=1), totals.shape[0] - 1)
     inside = level - (totals - within[:, -1])[block]
     offset = jnp.minimum(jnp.sum(within[block] <= inside[:, None], axis=1), size - 1)
     return jnp.minimum(block * size + offset, n - 1).astype(jnp.int32)
@@ -166,5 +166,5 @@ def draw_uniform(
     candidates = random.integers(key, capacity + capacity // 4 + 2, num_free)
     first = is_first(candidates)
     earlier = np.tril(np.ones((candidates.shape[0], candidates.shape[0]), bool), -1)
-    rank = jnp.sum((first & earlier).astype(jnp.float32), axis=1)
+    rank = jnp.sum((first[None, :] & earlier).astype(jnp.float32), axis=1)
     return jnp.where(first & (rank < length), candidates, num_sites)
