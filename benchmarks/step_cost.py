@@ -1,6 +1,6 @@
 """Microseconds per step of every sampler: `python benchmarks/step_cost.py [--chains 1 100 1000] [--out FILE]`.
 
-Each kernel is tuned first (300 steps, from a path of one site), then timed: compiled, warm, blocked, best of three.
+Each kernel is tuned first (300 steps, from a path of one site), then timed: compiled, warm, blocked, best of several.
 The acceptance that warm-up reached in its last 50 steps is printed beside it. Absolute times compare only within one
 machine.
 """
@@ -58,20 +58,12 @@ def samplers() -> dict[str, tuple[dx.Kernel, bool]]:
 def time_kernel(target: dx.Target, kernel: dx.Kernel, x: jax.Array, budget: float = 1.0) -> tuple[float, float]:
     """Seconds per step of all chains, and seconds of compilation."""
     keys = random.split(jax.random.key(1), len(x))
+    num_steps = 50 if jax.default_backend() == "cpu" else 1000  # in one program
     ensemble, _ = start(target, kernel, x, NOTHING)
-    num_steps, compile_seconds = 20, 0.0
-    for _ in range(8):
-        (chunk,) = drive(keys, target, ensemble, 1, chunk=1, thinning=num_steps, recorder=NOTHING)
-        compile_seconds = max(compile_seconds, chunk.compile_seconds)
-        (chunk,) = drive(keys, target, ensemble, 1, chunk=1, thinning=num_steps, recorder=NOTHING)
-        if chunk.seconds > budget / 4 or num_steps >= 20_000:
-            break
-        num_steps = min(20_000, int(num_steps * max(2, 0.5 * budget / chunk.seconds)))
-    best = chunk.seconds
-    for _ in range(2):
-        (chunk,) = drive(keys, target, ensemble, 1, chunk=1, thinning=num_steps, recorder=NOTHING)
-        best = min(best, chunk.seconds)
-    return best / num_steps, compile_seconds
+    (chunk,) = drive(keys, target, ensemble, 1, chunk=1, thinning=num_steps, recorder=NOTHING)
+    repeats = int(np.clip(budget / chunk.seconds, 3, 20))
+    times = drive(keys, target, ensemble, repeats, chunk=1, thinning=num_steps, recorder=NOTHING)
+    return min(again.seconds for again in times) / num_steps, chunk.compile_seconds
 
 
 def rows(num_chains: int, only: list[str] | None) -> Iterator[dict]:
