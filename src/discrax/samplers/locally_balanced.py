@@ -108,13 +108,15 @@ def _step(kernel: GWG | PAS, key: PRNGKeyArray, target: Target, state: State, *,
     is_used = jnp.arange(capacity) < length
     if replace:
         path = jnp.where(is_used, draw_with_replacement(for_path, site_weights, capacity), n)
-        is_new = is_used & is_first(path)
+        is_new = is_first(path, n)
+        is_changed = jnp.zeros(n, bool).at[path].set(True, mode="drop")
     elif capacity == 1:  # one site: with or without replacement is the same draw, and inversion is the cheaper way
         path, is_new = draw_with_replacement(for_path, site_weights, 1), is_used
+        is_changed = jnp.arange(n) == path[0]
     else:
-        path, is_new = draw_without_replacement(for_path, site_weights, length, capacity), is_used
+        path, is_changed = draw_without_replacement(for_path, site_weights, length, capacity)
+        is_new = is_used
     sites = jnp.where(is_new, path, n)  # distinct; n is dropped by scatters
-    is_changed = jnp.zeros(n, bool).at[sites].set(True, mode="drop")
 
     if space.has_two_levels:
         y = jnp.where(is_changed, 1 - x, x)

@@ -71,19 +71,26 @@ def draw_with_replacement(key: PRNGKeyArray, log_weights: Float[Array, " n"], ca
     return jnp.minimum(block * size + offset, n - 1).astype(jnp.int32)
 
 
-def is_first(sites: Int[Array, " k"]) -> Bool[Array, " k"]:
-    """True at the first occurrence of each site."""
-    earlier = np.tril(np.ones((sites.shape[0], sites.shape[0]), bool), -1)
-    return ~jnp.any((sites[:, None] == sites[None, :]) & earlier, axis=1)
+def is_first(sites: Int[Array, " k"], num_sites: int) -> Bool[Array, " k"]:
+    """True at the first occurrence of each site; an index of `num_sites` or more is never first."""
+    order = jnp.arange(sites.shape[0], dtype=jnp.int32)
+    first_use = jnp.full(num_sites, sites.shape[0], jnp.int32).at[sites].min(order, mode="drop")
+    return first_use.at[sites].get(mode="fill", fill_value=-1) == order
+
+
+def _earlier(k: int) -> Bool[Array, "k k"]:
+    """True where the column stands before the row. Computed, not a constant: a large one is slow to compile."""
+    order = lax.iota(jnp.int32, k)
+    return order[None, :] < order[:, None]
 
 
 def draw_without_replacement(
     key: PRNGKeyArray, log_weights: Float[Array, " n"], length: Int[Array, ""], capacity: int
-) -> Int[Array, " capacity"]:
-    """`length` distinct sites in the order of successive weighted draws without replacement.
+) -> tuple[Int[Array, " capacity"], Bool[Array, " n"]]:
+    """`length` distinct sites in the order of successive weighted draws without replacement, and a mask of them.
 
     An exponential race: site i arrives at time E_i / w_i with E_i ~ Exp(1), and the first `length` arrivals are the
-    draw, in order.
+    draw, in order. Ties go to the lower index.
     """
     n = log_weights.shape[0]
     exponential = -jnp.log(random.uniform(key, n)).astype(log_weights.dtype)
@@ -96,7 +103,9 @@ def draw_without_replacement(
             cpu=lambda t: _smallest_by_threshold(t, length, capacity),
             default=lambda t: _smallest_by_top_k(t, capacity),
         )
-    return jnp.where(jnp.arange(capacity) < length, order, n)
+    last = order[length - 1]
+    is_drawn = (log_times < log_times[last]) | ((log_times == log_times[last]) & (jnp.arange(n) <= last))
+    return jnp.where(jnp.arange(capacity) < length, order, n), is_drawn
 
 
 _SMALL = 4  # below this, picking the smallest one after another is cheapest
@@ -144,9 +153,8 @@ def _smallest_by_threshold(values: Float[Array, " n"], count: Int[Array, ""], k:
     candidates = materialised(values.at[slots].get(mode="fill", fill_value=jnp.inf))
     if k > _PAIRWISE:
         return slots[jnp.argsort(candidates)]
-    earlier = np.tril(np.ones((k, k), bool), -1)  # ties are broken by position, so that the ranks are a permutation
     others, own = candidates[None, :], candidates[:, None]
-    is_before = (others < own) | ((others == own) & earlier)
+    is_before = (others < own) | ((others == own) & _earlier(k))
     rank = jnp.sum(is_before.astype(jnp.float32), axis=1).astype(jnp.int32)
     return jnp.zeros(k, jnp.int32).at[rank].set(slots, unique_indices=True)
 
@@ -162,9 +170,9 @@ def draw_uniform(
     """
     if 8 * capacity > num_sites:
         log_weights = jnp.where(jnp.arange(num_sites) < num_free, 0.0, -jnp.inf)
-        return draw_without_replacement(key, log_weights, jnp.minimum(length, num_free), capacity)
+        return draw_without_replacement(key, log_weights, jnp.minimum(length, num_free), capacity)[0]
     candidates = random.integers(key, capacity + capacity // 4 + 2, num_free)
-    first = is_first(candidates)
-    earlier = np.tril(np.ones((candidates.shape[0], candidates.shape[0]), bool), -1)
+    earlier = _earlier(candidates.shape[0])  # all pairs, not an array of the sites: those may be millions
+    first = ~jnp.any((candidates[:, None] == candidates[None, :]) & earlier, axis=1)
     rank = jnp.sum((first[None, :] & earlier).astype(jnp.float32), axis=1)
     return jnp.where(first & (rank < length), candidates, num_sites)
