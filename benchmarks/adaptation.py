@@ -8,9 +8,9 @@ from pathlib import Path
 
 import jax
 import numpy as np
-from step_cost import tasks
 
 import discrax as dx
+from step_cost import tasks
 
 STEPS, AROUND = 400, slice(280, 320)
 

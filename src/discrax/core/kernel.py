@@ -12,7 +12,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Integer, PRNGKeyArray
 
-from discrax.core.target import Target
+from discrax.core.target import Target, evaluate
 
 Module = TypeVar("Module", bound=eqx.Module)
 
@@ -70,6 +70,12 @@ class Sized(Kernel):
     @abstractmethod
     def sized(self, target: Target, *, room: bool) -> "Sized":
         """The kernel with the capacity that suits its present scale; with `room` for it to grow in warm-up."""
+
+
+def start_state(target: Target, x: Integer[Array, "*shape"]) -> State:
+    """The first state of a kernel whose cache is the log-ratios of all single-site changes."""
+    evaluation = evaluate(target, x)
+    return State(x, evaluation.log_prob, evaluation.ratios)
 
 
 def replaced(module: Module, **fields: Any) -> Module:

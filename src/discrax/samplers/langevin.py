@@ -19,7 +19,7 @@ from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, Integer, PRNGKeyArray
 
 from discrax.core import random
-from discrax.core.kernel import Info, State, Tunable, replaced, scalar_info
+from discrax.core.kernel import Info, State, Tunable, replaced, scalar_info, start_state
 from discrax.core.levels import at_level, draw_levels, is_level
 from discrax.core.metropolis import decide, select
 from discrax.core.target import Target, effective_ratios, evaluate, temper
@@ -41,8 +41,7 @@ class DMALA(Tunable):
         self.balancing = get_balancing(balancing)
 
     def init(self, target: Target, x: Integer[Array, "*shape"]) -> State:
-        evaluation = evaluate(target, x)
-        return State(x, evaluation.log_prob, evaluation.ratios)
+        return start_state(target, x)
 
     def step(self, key: PRNGKeyArray, target: Target, state: State) -> tuple[State, Info]:
         space, x = target.space, state.x.reshape(-1)

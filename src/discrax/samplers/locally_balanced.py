@@ -28,11 +28,11 @@ from jax.scipy.special import logsumexp
 from jaxtyping import Array, Bool, Float, Int, Integer, PRNGKeyArray
 
 from discrax.core import random
-from discrax.core.kernel import Info, State, scalar_info
+from discrax.core.kernel import Info, State, scalar_info, start_state
 from discrax.core.levels import at_level, draw_levels, is_level, log_sum_exp_levels
 from discrax.core.metropolis import decide, select
 from discrax.core.space import Space
-from discrax.core.target import Evaluation, Target, effective_ratios, evaluate, evaluate_change, temper
+from discrax.core.target import Evaluation, Target, effective_ratios, evaluate_change, temper
 from discrax.samplers.balancing import Balancing, get_balancing
 from discrax.samplers.path_kernel import PathKernel, initial_length
 from discrax.samplers.selection import (
@@ -51,6 +51,7 @@ class GWG(PathKernel):
     capacity: int = eqx.field(static=True)
     balancing: Balancing
     target_rate: ClassVar[float] = 0.574
+    exponent: ClassVar[float] = 1 / 2  # repeated sites are wasted, so its paths are shorter than those of PAS
     uses_gradient: ClassVar[bool] = True
 
     def __init__(self, path_length: float = 1.0, balancing: str | Balancing = "sqrt"):
@@ -58,8 +59,7 @@ class GWG(PathKernel):
         self.balancing = get_balancing(balancing)
 
     def init(self, target: Target, x: Integer[Array, "*shape"]) -> State:
-        evaluation = evaluate(target, x)
-        return State(x, evaluation.log_prob, evaluation.ratios)
+        return start_state(target, x)
 
     def step(self, key: PRNGKeyArray, target: Target, state: State) -> tuple[State, Info]:
         return _step(self, key, target, state, replace=True)
@@ -79,8 +79,7 @@ class PAS(PathKernel):
         self.balancing = get_balancing(balancing)
 
     def init(self, target: Target, x: Integer[Array, "*shape"]) -> State:
-        evaluation = evaluate(target, x)
-        return State(x, evaluation.log_prob, evaluation.ratios)
+        return start_state(target, x)
 
     def step(self, key: PRNGKeyArray, target: Target, state: State) -> tuple[State, Info]:
         return _step(self, key, target, state, replace=False)
@@ -148,7 +147,8 @@ def _step(kernel: GWG | PAS, key: PRNGKeyArray, target: Target, state: State, *,
     proposal_ratio = jnp.where(jnp.isfinite(forth) & jnp.isfinite(back), back - forth, -jnp.inf)
     decision = decide(for_decision, temper(target, there.log_prob - state.log_prob), proposal_ratio)
     after = select(decision.is_accepted, there, state)
-    jump = jnp.where(decision.is_accepted, space.distance(x, y), 0)
+    moved = space.distance(x.at[sites].get(mode="fill", fill_value=0), y.at[sites].get(mode="fill", fill_value=0))
+    jump = jnp.where(decision.is_accepted, moved, 0)
     return after, scalar_info(decision.accept_prob, decision.is_accepted, jump, 1, decision.is_invalid)
 
 
