@@ -3,7 +3,10 @@
 from typing import NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
+
+AnyArray = Array | np.ndarray  # on the device while they grow, on the host in a result
 
 
 def compensated_add(
@@ -18,12 +21,12 @@ def compensated_add(
 class Moments(NamedTuple):
     """Weighted running mean and variance of an array (West, 1979): memory does not grow with the draws."""
 
-    weight: Float[Array, ""]
-    mean: Float[Array, "..."]
-    squares: Float[Array, "..."]  # weighted sum of squared deviations from the mean
+    weight: Float[AnyArray, "..."]
+    mean: Float[AnyArray, "..."]
+    squares: Float[AnyArray, "..."]  # weighted sum of squared deviations from the mean
 
     @property
-    def variance(self) -> Float[Array, "..."]:
+    def variance(self) -> Float[AnyArray, "..."]:
         weight = self.weight.reshape(self.weight.shape + (1,) * (self.squares.ndim - self.weight.ndim))
         return self.squares / weight
 
