@@ -105,13 +105,13 @@ def _step(kernel: GWG | PAS, key: PRNGKeyArray, target: Target, state: State, *,
     site_weights, move_weights = log_weights(kernel.balancing, space, x, effective_ratios(target, state.x, state.cache))
     length = draw_length(for_length, kernel.path_length, jnp.minimum(longest(capacity, n), space.num_free))
     is_used = jnp.arange(capacity) < length
-    if replace:
+    if capacity == 1:  # with or without replacement is the same draw of one site
+        path, is_new = draw_with_replacement(for_path, site_weights, 1), is_used
+        is_changed = jnp.arange(n) == path[0]
+    elif replace:
         path = jnp.where(is_used, draw_with_replacement(for_path, site_weights, capacity), n)
         is_new = is_first(path, n)
         is_changed = jnp.zeros(n, bool).at[path].set(True, mode="drop")
-    elif capacity == 1:  # one site: with or without replacement is the same draw, and inversion is the cheaper way
-        path, is_new = draw_with_replacement(for_path, site_weights, 1), is_used
-        is_changed = jnp.arange(n) == path[0]
     else:
         path, is_changed = draw_without_replacement(for_path, site_weights, length, capacity)
         is_new = is_used
