@@ -1,0 +1,309 @@
+"""What every row of the registry promises, whatever it samples: the same tests for all of them.
+
+One `Run` per kernel, space and precision is shared by the tests of this file: 200 steps of a few chains that start
+from one state of a tempered, partly frozen, non-quadratic target.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jaxtyping import Array, Float
+
+import discrax as dx
+
+NUM_STEPS, NUM_CHAINS = 200, 4
+BETA = 0.7
+
+KERNELS: dict[str, Callable[[float], dx.Kernel]] = {  # of a scale
+    "rwm": dx.samplers.rwm,
+    "gibbs-random": lambda _: dx.samplers.gibbs("random"),
+    "gibbs-systematic": lambda _: dx.samplers.gibbs("systematic"),
+    "gibbs-chromatic": lambda _: dx.samplers.gibbs("chromatic"),
+    "gwg": dx.samplers.gwg,
+    "pas": dx.samplers.pas,
+    "dmala": dx.samplers.dmala,
+}
+CACHES_RATIOS = ("gwg", "pas", "dmala")
+
+
+def row_of(kernel: str) -> str:
+    return kernel.partition("-")[0]
+
+
+def test_every_row_of_the_registry_is_here():
+    assert {row_of(name) for name in KERNELS} == set(dx.samplers.REGISTRY)
+
+
+def space_of(space_type: type[dx.Space]) -> dx.Space:
+    """Six sites, two of them frozen, on a plane so that a shape with one axis is not taken for granted."""
+    mask = np.array([[False, True, False], [False, False, True]])
+    clamped = {"frozen": mask, "frozen_codes": mask.astype(int)}
+    match space_type.__name__:
+        case "Ordinal":
+            return dx.Ordinal((2, 3), [-1.0, -0.3, 0.4, 1.2], **clamped)
+        case "Categorical":
+            return dx.Categorical((2, 3), 3, **clamped)
+        case _:
+            return space_type((2, 3), **clamped)
+
+
+class Cubic(eqx.Module):
+    weights: Float[Array, "..."]
+
+    def __call__(self, e: Float[Array, "..."]) -> Float[Array, ""]:
+        total = jnp.sum(self.weights * e)
+        return total + 0.1 * total**3
+
+
+def target_of(kernel: str, space: dx.Space) -> dx.Target:
+    """Neither exact log-ratios nor local changes, unless the kernel cannot do without."""
+    if kernel == "gibbs-chromatic":
+        return dx.targets.Quadratic(space, dx.targets.Lattice(space.shape, 0.4), 0.2)
+    e = space.embed(space.random(jax.random.key(0)))
+    return dx.Target.from_log_prob(Cubic(0.4 * jnp.sin(jnp.arange(e.size, dtype=e.dtype)).reshape(e.shape)), space)
+
+
+class Counted:
+    """A compiled function that knows how often it was traced."""
+
+    def __init__(self, function: Callable):
+        self.traces = 0
+
+        def traced(*arguments):
+            self.traces += 1
+            return function(*arguments)
+
+        self._compiled = eqx.filter_jit(traced)
+
+    def __call__(self, *arguments):
+        return self._compiled(*arguments)
+
+
+def step(key, target, kernel, state):
+    return kernel.step(key, target, state)
+
+
+class Run:
+    def __init__(self, name: str, space: dx.Space):
+        self.name, self.space, self.kernel = name, space, KERNELS[name](2.5)
+        self.base = target_of(name, space)
+        self.target = dx.Tempered(self.base, BETA)
+        self.one = Counted(step)
+        self.all = Counted(jax.vmap(step, in_axes=(0, None, None, 0)))
+        start = jnp.broadcast_to(space.random(jax.random.key(1)), (NUM_CHAINS, *space.shape))
+        self.states = [jax.vmap(self.kernel.init, in_axes=(None, 0))(self.target, start)]
+        self.infos: list[dx.Info] = []
+        self.keys = jax.random.split(jax.random.key(2), (NUM_STEPS, NUM_CHAINS))
+        for keys in self.keys:
+            state, info = self.all(keys, self.target, self.kernel, self.states[-1])
+            self.states.append(state)
+            self.infos.append(info)
+
+    def codes(self) -> np.ndarray:
+        """(steps + 1, chains, *sites)"""
+        return np.stack([np.asarray(state.x) for state in self.states])
+
+    def statistic(self, name: str) -> np.ndarray:
+        """(steps, chains)"""
+        return np.stack([np.asarray(getattr(info, name)) for info in self.infos])
+
+
+RUNS = [
+    pytest.param((name, space_type, bits), id=f"{name}-{space_type.__name__.lower()}-float{bits}")
+    for name in KERNELS
+    for space_type in dx.samplers.REGISTRY[row_of(name)].spaces
+    for bits in (32, 64)
+]
+
+
+@pytest.fixture(scope="module", params=RUNS)
+def run(request):
+    name, space_type, bits = request.param
+    with jax.enable_x64(bits == 64):  # stays so for the tests of this run
+        yield Run(name, space_of(space_type))
+
+
+def same(a, b) -> None:
+    """Two trees are equal bit for bit."""
+    assert jax.tree.structure(a) == jax.tree.structure(b)
+    for x, y in zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True):
+        np.testing.assert_array_equal(x, y)
+
+
+def kinds(tree) -> list[tuple]:
+    return [(leaf.shape, leaf.dtype, leaf.weak_type) for leaf in jax.tree.leaves(tree)]
+
+
+def test_the_state_keeps_its_structure_shapes_and_types(run):
+    x = run.space.random(jax.random.key(0))
+    before = eqx.filter_eval_shape(run.kernel.init, run.target, x)
+    after, _ = eqx.filter_eval_shape(run.kernel.step, run.keys[0, 0], run.target, before)
+    assert jax.tree.structure(after) == jax.tree.structure(before)
+    assert kinds(after) == kinds(before)
+    assert after.x.shape == run.space.shape
+    assert after.x.dtype == run.space.dtype
+    assert after.log_prob.dtype == jnp.result_type(float)
+
+
+def test_every_info_has_the_same_types(run):
+    floats = {"accept_prob", "jump", "evals", "weight"}
+    expected = [((NUM_CHAINS,), np.dtype(np.float32 if name in floats else bool)) for name in dx.Info._fields]
+    assert [(stat.shape, stat.dtype) for stat in run.infos[-1]] == expected
+
+
+def test_statistics_are_in_range(run):
+    assert ((run.statistic("accept_prob") >= 0) & (run.statistic("accept_prob") <= 1)).all()
+    assert (run.statistic("evals") > 0).all()
+    assert (run.statistic("weight") == 1).all()
+    assert not run.statistic("is_invalid").any()
+
+
+def test_one_compilation_serves_all_steps_and_all_parameters(run):
+    other_kernel = KERNELS[run.name](2.0)
+    scaled = jax.tree.map(lambda leaf: 0.9 * leaf if eqx.is_inexact_array(leaf) else leaf, run.base)
+    run.all(run.keys[0], dx.Tempered(scaled, 0.3), other_kernel, run.states[0])
+    assert run.all.traces == 1
+
+
+def test_chains_side_by_side_are_chains_one_by_one(run):
+    for t in (0, NUM_STEPS - 1):
+        for chain in range(NUM_CHAINS):
+            before, after, info = (
+                jax.tree.map(lambda leaf, chain=chain: leaf[chain], tree)
+                for tree in (run.states[t], run.states[t + 1], run.infos[t])
+            )
+            same(run.one(run.keys[t, chain], run.target, run.kernel, before), (after, info))
+    assert run.one.traces == 1
+
+
+def test_a_step_is_a_function_of_its_key(run):
+    t = NUM_STEPS // 2
+    again = run.all(run.keys[t], run.target, run.kernel, run.states[t])
+    same(again, (run.states[t + 1], run.infos[t]))
+    paths = run.codes().swapaxes(0, 1)
+    assert len(np.unique(paths.reshape(NUM_CHAINS, -1), axis=0)) == NUM_CHAINS  # and keys differ
+
+
+def test_what_a_state_carries_is_what_a_fresh_evaluation_gives(run):
+    """Untempered, so it holds at every temperature."""
+    last = run.states[-1]
+    tolerance = {"rtol": 1e-5, "atol": 1e-5} if last.log_prob.dtype == np.float32 else {"rtol": 1e-12, "atol": 1e-12}
+    fresh = jax.vmap(lambda x: run.base.log_prob(run.space.embed(x)))(last.x)
+    np.testing.assert_allclose(last.log_prob, fresh, **tolerance)
+    if run.name in CACHES_RATIOS:
+        evaluated = jax.vmap(run.kernel.init, in_axes=(None, 0))(run.base, last.x)
+        np.testing.assert_allclose(last.cache, evaluated.cache, **tolerance)
+
+
+def test_frozen_sites_never_move_and_free_ones_do(run):
+    codes, mask = run.codes(), np.asarray(run.space.frozen.mask)
+    assert (codes[..., mask] == np.asarray(run.space.frozen.codes)[mask]).all()
+    assert (np.ptp(codes[..., ~mask], axis=(0, 1)) > 0).all()
+    run.space.check(codes[-1])
+
+
+def test_the_jump_is_the_distance_between_consecutive_states(run):
+    codes = jnp.asarray(run.codes())
+    distance = jax.vmap(jax.vmap(run.space.distance))(codes[1:], codes[:-1])
+    np.testing.assert_allclose(run.statistic("jump"), distance, rtol=1e-6)
+    assert (run.statistic("jump")[~run.statistic("is_accepted")] == 0).all()
+    assert (run.statistic("jump") > 0).any()
+
+
+# Dense targets with many sites update what they carry instead of evaluating it afresh.
+TWO_LEVELS = {
+    "binary": lambda n: dx.Binary(n),
+    "spin": lambda n: dx.Spin(n),
+    "ordinal": lambda n: dx.Ordinal(n, [-0.4, 1.1]),
+    "categorical": lambda n: dx.Categorical(n, 2),
+}
+
+
+@pytest.mark.parametrize("name", ["rwm", "gibbs-random", "gwg", "pas"])
+@pytest.mark.parametrize("space", TWO_LEVELS)
+def test_what_a_state_carries_does_not_drift_on_a_dense_target(name, space):
+    n, kernel = 40, KERNELS[name](2.5)
+    matrix = np.sin(np.arange(n * n) ** 1.3).reshape(n, n)
+    target = dx.targets.Quadratic(TWO_LEVELS[space](n), 0.05 * (matrix + matrix.T), 0.1)
+
+    @jax.jit
+    def walk(key, x):
+        def one_step(state, key):
+            return kernel.step(key, target, state)[0], None
+
+        return jax.lax.scan(one_step, kernel.init(target, x), jax.random.split(key, 1000))[0]
+
+    last = walk(jax.random.key(0), target.space.random(jax.random.key(1)))
+    np.testing.assert_allclose(last.log_prob, target.log_prob(target.space.embed(last.x)), rtol=1e-4, atol=1e-4)
+    if name in CACHES_RATIOS:
+        np.testing.assert_allclose(last.cache, kernel.init(target, last.x).cache, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, 5, 8, 20])
+@pytest.mark.parametrize("name", ["rwm", "pas"])
+def test_a_path_over_all_sites_changes_all_of_them(name, n):
+    """On a uniform target every proposal is accepted, so the longest jump is the longest path."""
+    target = dx.targets.Bernoulli(np.full(n, 0.5))
+    result = dx.sample(
+        jax.random.key(0), target, KERNELS[name](float(n)), num_chains=4, num_warmup=0, num_samples=20, adaptation=None
+    )
+    assert result.stats["jump"].max() == n
+
+
+class Draws(NamedTuple):
+    """A short run of `dx.sample`."""
+
+    sampler: str
+    num_chains: int = 3
+    num_warmup: int = 0
+    num_samples: int = 20
+    thinning: int = 1
+    chunk_size: int | None = None
+
+    def result(self, adaptation=None) -> dx.Result:
+        target = dx.targets.Ising.lattice((3, 4), 0.3, 0.1)
+        settings = self._asdict()
+        kernel = KERNELS[settings.pop("sampler")](2.5)
+        return dx.sample(jax.random.key(5), target, kernel, **settings, adaptation=adaptation)
+
+
+SAMPLERS = ["rwm", "gibbs-systematic", "gwg", "pas", "dmala"]
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_draws_depend_neither_on_chunks_nor_on_other_chains(sampler):
+    whole = Draws(sampler).result()
+    assert len(np.unique(whole.draws.reshape(-1, 12), axis=0)) > 1
+    np.testing.assert_array_equal(Draws(sampler).result().draws, whole.draws)
+    in_chunks = Draws(sampler, chunk_size=5).result()
+    np.testing.assert_array_equal(in_chunks.draws, whole.draws)
+    same(in_chunks.stats, whole.stats)
+    np.testing.assert_array_equal(Draws(sampler, num_chains=2).result().draws, whole.draws[:2])
+
+
+def test_thinning_keeps_every_third_draw():
+    thinned = Draws("pas", num_samples=6, thinning=3).result()
+    np.testing.assert_array_equal(thinned.draws, Draws("pas", num_samples=18).result().draws[:, 2::3])
+
+
+@pytest.mark.parametrize("sampler", ["pas", "dmala"])
+def test_draws_after_warm_up_do_not_depend_on_chunks(sampler):
+    whole = Draws(sampler, num_warmup=40).result("auto")
+    in_chunks = Draws(sampler, num_warmup=40, chunk_size=8).result("auto")
+    assert float(in_chunks.report.value) == float(whole.report.value)
+    np.testing.assert_array_equal(in_chunks.draws, whole.draws)
+
+
+def test_draws_after_warm_up_do_not_depend_on_chunks_where_the_path_outgrows_its_array():
+    target = dx.targets.Bernoulli(np.full(400, 0.5))  # everything is accepted, so the path grows to all sites
+    results = [
+        dx.sample(jax.random.key(0), target, "pas", num_chains=2, num_warmup=60, num_samples=5, chunk_size=chunk_size)
+        for chunk_size in (None, 10)
+    ]
+    assert results[0].report.value == results[1].report.value
+    np.testing.assert_array_equal(results[0].draws, results[1].draws)

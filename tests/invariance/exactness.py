@@ -1,0 +1,31 @@
+"""What "exact" means in this folder, and how often a test would fail without a fault.
+
+`dx.exact.check_kernel` starts 10^5 chains from exact draws of the target and makes two steps (invariance), then starts
+10^4 chains from one state and makes many (convergence); both times a chi-square test compares where they end with the
+target. Chains are independent, so the test is honest.
+
+False alarms: a check fails where its p-value, corrected for the two questions, is below `THRESHOLD` = 1e-6. The folder
+holds fewer than 200 checks, so with fresh seeds one run in 5000 would fail without a fault. Seeds follow from the names
+of the tests, and none was chosen by its outcome.
+"""
+
+from jaxtyping import Array, Key
+
+import discrax as dx
+
+THRESHOLD = 1e-6
+
+
+def check(kernel: dx.Kernel, target: dx.Target, key: Key[Array, ""]) -> dx.exact.Verdict:
+    dozen_sweeps = 12 * int(target.space.num_free)  # for samplers that change one site a step
+    return dx.exact.check_kernel(kernel, target, key=key, num_convergence_steps=dozen_sweeps, threshold=THRESHOLD)
+
+
+def assert_exact(kernel: dx.Kernel, target: dx.Target, key: Key[Array, ""]) -> None:
+    verdict = check(kernel, target, key)
+    assert verdict, str(verdict)
+
+
+def invariance_p_value(kernel: dx.Kernel, target: dx.Target, key: Key[Array, ""]) -> float:
+    """The answer to the first question alone, where the second would take too long or has no meaning."""
+    return dx.exact.check_kernel(kernel, target, key=key, num_convergence_steps=1).invariance_p_value

@@ -1,0 +1,66 @@
+"""The check can fail: a kernel with one deliberate flaw does not pass, and the same kernel without it does."""
+
+from functools import cache
+
+import equinox as eqx
+import jax.numpy as jnp
+import pytest
+
+import discrax as dx
+from invariance.exactness import THRESHOLD, assert_exact, check, invariance_p_value
+from invariance.small_targets import QUADRATIC, SPACES, cubic
+from invariance.twins import Langevin, LengthOfState, Path, StaleCache, Walk, WrongTemperature
+
+
+@cache
+def target_on(space: str) -> dx.Target:
+    return cubic(SPACES[space])
+
+
+SOUND = [
+    ("ordinal", Walk()),
+    ("spin", Path(1)),
+    ("spin", Path(3)),
+    ("spin", Langevin()),
+]
+
+
+@pytest.mark.parametrize(("space", "twin"), SOUND, ids=["walk", "path-1", "path-3", "langevin"])
+def test_a_twin_without_a_flaw_passes(space, twin, key):
+    assert_exact(twin, target_on(space), key)
+
+
+FLAWED = {
+    "asymmetric-walk": ("ordinal", lambda: Walk("asymmetric")),
+    "mixed-chains": ("ordinal", lambda: Walk("mixed chains")),
+    "path-weights-of-the-wrong-state": ("spin", lambda: Path(1, "weights of the wrong state")),
+    "path-without-its-reverse": ("spin", lambda: Path(3, "no reverse path")),
+    "langevin-without-proposal-ratio": ("spin", lambda: Langevin("no proposal ratio")),
+    "gwg-stale-cache": ("spin", lambda: StaleCache(dx.samplers.gwg(1.0))),
+    "dmala-stale-cache": ("spin", lambda: StaleCache(dx.samplers.dmala(3.0))),
+    "pas-length-of-state": ("spin", lambda: LengthOfState(dx.samplers.pas(2.5))),
+}
+
+
+@pytest.mark.parametrize("name", FLAWED)
+def test_a_flawed_twin_is_not_invariant(name, key):
+    space, build = FLAWED[name]
+    assert invariance_p_value(build(), target_on(space), key) < THRESHOLD
+
+
+def test_a_path_of_even_length_is_invariant_but_does_not_converge(key):
+    """It keeps the parity of the state; the library's paths make a detour now and then."""
+    verdict = check(Path(2), target_on("spin"), key)
+    assert not verdict
+    assert verdict.convergence_p_value < THRESHOLD <= verdict.invariance_p_value
+
+
+def test_gibbs_at_the_wrong_temperature_is_not_invariant(key):
+    target = dx.Tempered(QUADRATIC["ising-lattice"](), 0.5)
+    assert invariance_p_value(WrongTemperature(dx.samplers.gibbs()), target, key) < THRESHOLD
+
+
+def test_chromatic_gibbs_with_one_colour_for_all_is_not_invariant(key):
+    right = QUADRATIC["ising-lattice"]()
+    wrong = eqx.tree_at(lambda target: target.colours, right, jnp.zeros_like(right.colours))
+    assert invariance_p_value(dx.samplers.gibbs("chromatic"), wrong, key) < THRESHOLD

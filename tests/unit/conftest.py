@@ -1,0 +1,20 @@
+"""What the unit tests share."""
+
+import importlib
+
+import jaxtyping
+import pytest
+
+
+@pytest.fixture
+def as_a_user():
+    """No runtime type checks, as users run: bad input must meet our own sentences, not the type checker's."""
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", False)
+
+
+@pytest.fixture
+def sample_module():
+    """The module behind `discrax.sample` (the function hides it from a plain import)."""
+    return importlib.import_module("discrax.sampling.sample")

@@ -1,0 +1,140 @@
+"""The loop: what the draws depend on, what is compiled, and what is handed over."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from discrax import Tempered, targets
+from discrax.core import random
+from discrax.core.driver import STATS, Recorder, chunk_length, compiled, drive, start
+from discrax.core.kernel import Info
+
+from ..helpers import OneFlip
+
+TARGET = targets.Ising.lattice((2, 3), 0.4, 0.1)
+KERNEL = OneFlip(0.1)
+KEYS = random.split(jax.random.key(7), 3)
+X = jnp.zeros((3, 2, 3), jnp.int8)
+CODES = Recorder(lambda x: x)  # one function, so that programs are shared
+NOTHING = Recorder(None)
+MOMENTS = Recorder(None, moments=True)
+
+
+def run(num_draws=12, *, target=TARGET, kernel=KERNEL, keys=KEYS, x=X, recorder=CODES, **settings):
+    settings = {"chunk": num_draws, **settings}
+    ensemble, _ = start(target, kernel, x, recorder)
+    return list(drive(keys, target, ensemble, num_draws, recorder=recorder, **settings))
+
+
+def codes(chunks) -> np.ndarray:
+    """(draw, chain, sites) of all chunks together."""
+    return np.concatenate([np.asarray(chunk.recorded.kept) for chunk in chunks])
+
+
+@pytest.fixture(scope="module")
+def whole():
+    return run(12)
+
+
+def test_draws_do_not_depend_on_the_chunk_length(whole):
+    parts = run(12, chunk=4)
+    assert [chunk.num_draws for chunk in parts] == [4, 4, 4]
+    np.testing.assert_array_equal(codes(parts), codes(whole))
+    assert codes(whole).std() > 0
+
+
+def test_a_last_chunk_may_be_shorter(whole):
+    parts = run(12, chunk=5)
+    assert [chunk.num_draws for chunk in parts] == [5, 5, 2]
+    np.testing.assert_array_equal(codes(parts), codes(whole))
+
+
+def test_draws_do_not_depend_on_the_other_chains(whole):
+    alone = run(12, keys=KEYS[:1], x=X[:1])
+    np.testing.assert_array_equal(codes(alone)[:, 0], codes(whole)[:, 0])
+
+
+@pytest.mark.parametrize("recorder", [NOTHING, MOMENTS], ids=["nothing", "moments"])
+def test_draws_do_not_depend_on_what_is_recorded(whole, recorder):
+    (chunk,) = run(12, recorder=recorder)
+    np.testing.assert_array_equal(chunk.ensemble.states.x, whole[0].ensemble.states.x)
+
+
+def test_thinning_keeps_every_third_draw_and_adds_up_costs(whole):
+    (thinned,) = run(4, thinning=3)
+    np.testing.assert_array_equal(codes([thinned]), codes(whole)[2::3])
+    every, ours = whole[0].recorded.stats, thinned.recorded.stats
+    by_three = {name: np.asarray(stat, np.float64).reshape(4, 3, 3) for name, stat in every.items()}
+    for name in ("evals", "weight"):
+        np.testing.assert_allclose(ours[name], by_three[name].sum(axis=1))
+    for name in ("accept_prob", "is_accepted", "jump", "is_invalid"):
+        np.testing.assert_allclose(ours[name], by_three[name].mean(axis=1), rtol=1e-6)
+    np.testing.assert_allclose(ours["lp"], by_three["lp"][:, -1])
+
+
+def test_every_statistic_is_recorded_for_every_draw(whole):
+    stats = whole[0].recorded.stats
+    assert set(stats) == set(STATS) == {*Info._fields, "lp"}
+    assert all(stat.shape == (12, 3) for stat in stats.values())
+    assert whole[0].acceptance == pytest.approx(float(np.mean(stats["accept_prob"])), rel=1e-5)
+
+
+def test_recorded_log_probability_is_tempered():
+    """Chain states carry the untempered value, and what is recorded is the law that is sampled."""
+    target = Tempered(TARGET, 0.5)
+    (chunk,) = run(12, target=target)
+    last = np.asarray(chunk.ensemble.states.x)
+    expected = [float(TARGET.log_prob(TARGET.space.embed(jnp.asarray(x)))) for x in last]
+    np.testing.assert_allclose(chunk.ensemble.states.log_prob, expected, atol=1e-5)
+    np.testing.assert_allclose(chunk.recorded.stats["lp"][-1], 0.5 * np.array(expected), atol=1e-5)
+
+
+def test_only_the_first_chunk_compiles():
+    """Neither a later chunk, nor new parameters of the target, nor another value of a tunable is a new program."""
+    recording = {"recorder": Recorder(lambda x: x[0]), "chunk": 4}
+    first = run(12, **recording)
+    assert first[0].compile_seconds > 0
+    assert [chunk.compile_seconds for chunk in first[1:]] == [0, 0]
+    for other in (
+        run(12, **recording),
+        run(12, kernel=OneFlip(0.3), **recording),
+        run(12, target=targets.Ising.lattice((2, 3), -0.9, 2.0), **recording),
+    ):
+        assert [chunk.compile_seconds for chunk in other] == [0, 0, 0]
+
+
+def test_compiled_programs_are_told_apart_by_shape_type_and_settings():
+    def scaled(x, *, factor):
+        return {"out": x * factor, "note": "static"}
+
+    program, seconds = compiled(scaled, (jnp.arange(3.0),), {"factor": 2})
+    assert seconds > 0
+    out = program((jnp.arange(3.0),))
+    assert (out["out"].tolist(), out["note"]) == ([0, 2, 4], "static")
+    assert compiled(scaled, (jnp.ones(3),), {"factor": 2}) == (program, 0.0)
+    for arguments, chosen in (
+        ((jnp.ones(4),), {"factor": 2}),
+        ((jnp.ones(3, jnp.int32),), {"factor": 2}),
+        ((jnp.ones(3),), {"factor": 3}),
+    ):
+        other, seconds = compiled(scaled, arguments, chosen)
+        assert other is not program
+        assert seconds > 0
+
+
+@settings(deadline=None, derandomize=True)
+@given(st.integers(1, 10**6), st.floats(1, 1e9))
+def test_chunks_are_neither_too_long_nor_too_many(num_draws, work):
+    length = chunk_length(num_draws, work)
+    assert 1 <= length <= min(num_draws, 2000)
+    ideal = np.clip(5e7 // work, 1, 2000)
+    assert length <= ideal
+    assert length >= min(num_draws, ideal // 4)
+
+
+@pytest.mark.parametrize(("num_draws", "length"), [(1000, 1000), (3000, 1500), (10_000, 2000), (2003, 2000)])
+def test_chunks_divide_the_draws_where_they_can(num_draws, length):
+    assert chunk_length(num_draws, 1.0) == length

@@ -1,0 +1,78 @@
+"""The progress bar keeps quiet where nobody watches."""
+
+import sys
+
+import jax
+import numpy as np
+import pytest
+
+import discrax
+from discrax import targets
+from discrax.sampling.progress import ProgressBar, wants_progress
+
+from ..helpers import OneFlip
+
+
+class Terminal:
+    def isatty(self) -> bool:
+        return True
+
+
+def in_a_terminal(monkeypatch, ci: str | None = None) -> None:
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    monkeypatch.delenv("CI", raising=False)
+    if ci is not None:
+        monkeypatch.setenv("CI", ci)
+
+
+def test_shown_in_a_terminal(monkeypatch):
+    in_a_terminal(monkeypatch)
+    assert wants_progress(None)
+
+
+def test_not_shown_in_ci(monkeypatch):
+    in_a_terminal(monkeypatch, ci="true")
+    assert not wants_progress(None)
+
+
+def test_not_shown_in_a_file(monkeypatch):
+    monkeypatch.delenv("CI", raising=False)
+    monkeypatch.delitem(sys.modules, "ipykernel", raising=False)
+    assert not wants_progress(None)
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+def test_the_user_has_the_last_word(monkeypatch, wanted):
+    in_a_terminal(monkeypatch, ci="true")
+    assert wants_progress(wanted) is wanted
+
+
+@pytest.mark.parametrize("progress", [None, False, True])
+def test_sampling_prints_only_what_was_asked_for(capfd, monkeypatch, progress):
+    monkeypatch.setenv("CI", "true")
+    target = targets.Ising.graph(np.array([[0, 1], [1, 2], [2, 3]]), 0.5, 0.2)
+    discrax.sample(
+        jax.random.key(0),
+        target,
+        OneFlip(),
+        num_chains=3,
+        num_warmup=0,
+        num_samples=30,
+        chunk_size=10,
+        progress=progress,
+    )
+    printed = capfd.readouterr()
+    assert printed.out == ""
+    if progress:
+        assert "sampling" in printed.err
+        assert "30/30" in printed.err
+        assert "acceptance 0." in printed.err
+    else:
+        assert printed.err == ""
+
+
+def test_silent_without_rich(capfd, monkeypatch):
+    monkeypatch.setitem(sys.modules, "rich.console", None)
+    with ProgressBar("sampling", 10, wanted=True) as bar:
+        bar.advance(10, 0.5)
+    assert capfd.readouterr().err == ""
