@@ -64,8 +64,9 @@ def target_of(kernel: str, space: dx.Space) -> dx.Target:
     """Neither exact log-ratios nor local changes, unless the kernel cannot do without."""
     if kernel == "gibbs-chromatic":
         return dx.targets.Quadratic(space, dx.targets.Lattice(space.shape, 0.4), 0.2)
-    e = space.embed(space.random(jax.random.key(0)))
-    return dx.Target.from_log_prob(Cubic(0.4 * jnp.sin(jnp.arange(e.size, dtype=e.dtype)).reshape(e.shape)), space)
+    shape = jax.eval_shape(space.embed, jax.ShapeDtypeStruct(space.shape, space.dtype)).shape
+    weights = 0.4 * np.sin(np.arange(np.prod(shape))).reshape(shape)
+    return dx.Target.from_log_prob(Cubic(jnp.asarray(weights, jnp.result_type(float))), space)
 
 
 class Counted:
@@ -88,6 +89,16 @@ def step(key, target, kernel, state):
     return kernel.step(key, target, state)
 
 
+@eqx.filter_jit
+def init_all(target, kernel, x):
+    return jax.vmap(kernel.init, in_axes=(None, 0))(target, x)
+
+
+@eqx.filter_jit
+def log_prob_all(target, x):
+    return jax.vmap(lambda x: target.log_prob(target.space.embed(x)))(x)
+
+
 class Run:
     def __init__(self, name: str, space: dx.Space):
         self.name, self.space, self.kernel = name, space, KERNELS[name](2.5)
@@ -95,8 +106,8 @@ class Run:
         self.target = dx.Tempered(self.base, BETA)
         self.one = Counted(step)
         self.all = Counted(jax.vmap(step, in_axes=(0, None, None, 0)))
-        start = jnp.broadcast_to(space.random(jax.random.key(1)), (NUM_CHAINS, *space.shape))
-        self.states = [jax.vmap(self.kernel.init, in_axes=(None, 0))(self.target, start)]
+        start = jnp.asarray(np.broadcast_to(space.frozen.codes, (NUM_CHAINS, *space.shape)))
+        self.states = [init_all(self.target, self.kernel, start)]
         self.infos: list[dx.Info] = []
         self.keys = jax.random.split(jax.random.key(2), (NUM_STEPS, NUM_CHAINS))
         for keys in self.keys:
@@ -140,8 +151,7 @@ def kinds(tree) -> list[tuple]:
 
 
 def test_the_state_keeps_its_structure_shapes_and_types(run):
-    x = run.space.random(jax.random.key(0))
-    before = eqx.filter_eval_shape(run.kernel.init, run.target, x)
+    before = eqx.filter_eval_shape(run.kernel.init, run.target, run.space.frozen.codes)
     after, _ = eqx.filter_eval_shape(run.kernel.step, run.keys[0, 0], run.target, before)
     assert jax.tree.structure(after) == jax.tree.structure(before)
     assert kinds(after) == kinds(before)
@@ -192,12 +202,11 @@ def test_a_step_is_a_function_of_its_key(run):
 def test_what_a_state_carries_is_what_a_fresh_evaluation_gives(run):
     """Untempered, so it holds at every temperature."""
     last = run.states[-1]
-    tolerance = {"rtol": 1e-5, "atol": 1e-5} if last.log_prob.dtype == np.float32 else {"rtol": 1e-12, "atol": 1e-12}
-    fresh = jax.vmap(lambda x: run.base.log_prob(run.space.embed(x)))(last.x)
-    np.testing.assert_allclose(last.log_prob, fresh, **tolerance)
+    tolerance = 1e-5 if last.log_prob.dtype == np.float32 else 1e-12
+    np.testing.assert_allclose(last.log_prob, log_prob_all(run.base, last.x), rtol=tolerance, atol=tolerance)
     if run.name in CACHES_RATIOS:
-        evaluated = jax.vmap(run.kernel.init, in_axes=(None, 0))(run.base, last.x)
-        np.testing.assert_allclose(last.cache, evaluated.cache, **tolerance)
+        fresh = init_all(run.target, run.kernel, last.x)
+        np.testing.assert_allclose(last.cache, fresh.cache, rtol=tolerance, atol=tolerance)
 
 
 def test_frozen_sites_never_move_and_free_ones_do(run):
@@ -209,7 +218,7 @@ def test_frozen_sites_never_move_and_free_ones_do(run):
 
 def test_the_jump_is_the_distance_between_consecutive_states(run):
     codes = jnp.asarray(run.codes())
-    distance = jax.vmap(jax.vmap(run.space.distance))(codes[1:], codes[:-1])
+    distance = jax.jit(jax.vmap(jax.vmap(run.space.distance)))(codes[1:], codes[:-1])
     np.testing.assert_allclose(run.statistic("jump"), distance, rtol=1e-6)
     assert (run.statistic("jump")[~run.statistic("is_accepted")] == 0).all()
     assert (run.statistic("jump") > 0).any()
@@ -217,42 +226,47 @@ def test_the_jump_is_the_distance_between_consecutive_states(run):
 
 # Dense targets with many sites update what they carry instead of evaluating it afresh.
 TWO_LEVELS = {
-    "binary": lambda n: dx.Binary(n),
-    "spin": lambda n: dx.Spin(n),
+    "binary": dx.Binary,
+    "spin": dx.Spin,
     "ordinal": lambda n: dx.Ordinal(n, [-0.4, 1.1]),
     "categorical": lambda n: dx.Categorical(n, 2),
 }
+DENSE_CASES = [*[("pas", space) for space in TWO_LEVELS], ("gwg", "spin"), ("rwm", "spin"), ("gibbs-random", "spin")]
 
 
-@pytest.mark.parametrize("name", ["rwm", "gibbs-random", "gwg", "pas"])
-@pytest.mark.parametrize("space", TWO_LEVELS)
+@pytest.mark.parametrize(("name", "space"), DENSE_CASES)
 def test_what_a_state_carries_does_not_drift_on_a_dense_target(name, space):
     n, kernel = 40, KERNELS[name](2.5)
     matrix = np.sin(np.arange(n * n) ** 1.3).reshape(n, n)
     target = dx.targets.Quadratic(TWO_LEVELS[space](n), 0.05 * (matrix + matrix.T), 0.1)
 
     @jax.jit
-    def walk(key, x):
+    def walk(keys, x):
         def one_step(state, key):
             return kernel.step(key, target, state)[0], None
 
-        return jax.lax.scan(one_step, kernel.init(target, x), jax.random.split(key, 1000))[0]
+        last = jax.lax.scan(one_step, kernel.init(target, x), keys)[0]
+        return last, kernel.init(target, last.x), target.log_prob(target.space.embed(last.x))
 
-    last = walk(jax.random.key(0), target.space.random(jax.random.key(1)))
-    np.testing.assert_allclose(last.log_prob, target.log_prob(target.space.embed(last.x)), rtol=1e-4, atol=1e-4)
+    start = jnp.zeros(n, target.space.dtype)
+    last, fresh, log_prob = walk(jax.random.split(jax.random.key(0), 1000), start)
+    assert (np.asarray(last.x) != start).any()
+    np.testing.assert_allclose(last.log_prob, log_prob, rtol=1e-4, atol=1e-4)
     if name in CACHES_RATIOS:
-        np.testing.assert_allclose(last.cache, kernel.init(target, last.x).cache, rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(last.cache, fresh.cache, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("n", [2, 3, 4, 5, 8, 20])
+@pytest.mark.parametrize("n", [4, 5])
 @pytest.mark.parametrize("name", ["rwm", "pas"])
 def test_a_path_over_all_sites_changes_all_of_them(name, n):
     """On a uniform target every proposal is accepted, so the longest jump is the longest path."""
-    target = dx.targets.Bernoulli(np.full(n, 0.5))
-    result = dx.sample(
-        jax.random.key(0), target, KERNELS[name](float(n)), num_chains=4, num_warmup=0, num_samples=20, adaptation=None
-    )
-    assert result.stats["jump"].max() == n
+    target, kernel = dx.targets.Bernoulli(logits=np.zeros(n)), KERNELS[name](float(n))
+
+    @jax.jit
+    def jump(key):
+        return kernel.step(key, target, kernel.init(target, jnp.zeros(n, target.space.dtype)))[1].jump
+
+    assert max(jump(key) for key in jax.random.split(jax.random.key(0), 50)) == n
 
 
 class Draws(NamedTuple):
@@ -272,10 +286,7 @@ class Draws(NamedTuple):
         return dx.sample(jax.random.key(5), target, kernel, **settings, adaptation=adaptation)
 
 
-SAMPLERS = ["rwm", "gibbs-systematic", "gwg", "pas", "dmala"]
-
-
-@pytest.mark.parametrize("sampler", SAMPLERS)
+@pytest.mark.parametrize("sampler", ["gibbs-systematic", "pas"])
 def test_draws_depend_neither_on_chunks_nor_on_other_chains(sampler):
     whole = Draws(sampler).result()
     assert len(np.unique(whole.draws.reshape(-1, 12), axis=0)) > 1
@@ -286,24 +297,23 @@ def test_draws_depend_neither_on_chunks_nor_on_other_chains(sampler):
     np.testing.assert_array_equal(Draws(sampler, num_chains=2).result().draws, whole.draws[:2])
 
 
-def test_thinning_keeps_every_third_draw():
-    thinned = Draws("pas", num_samples=6, thinning=3).result()
-    np.testing.assert_array_equal(thinned.draws, Draws("pas", num_samples=18).result().draws[:, 2::3])
+def test_thinning_keeps_every_fourth_draw():
+    thinned = Draws("gibbs-systematic", num_samples=5, thinning=4).result()
+    np.testing.assert_array_equal(thinned.draws, Draws("gibbs-systematic").result().draws[:, 3::4])
 
 
-@pytest.mark.parametrize("sampler", ["pas", "dmala"])
-def test_draws_after_warm_up_do_not_depend_on_chunks(sampler):
-    whole = Draws(sampler, num_warmup=40).result("auto")
-    in_chunks = Draws(sampler, num_warmup=40, chunk_size=8).result("auto")
-    assert float(in_chunks.report.value) == float(whole.report.value)
+def test_draws_after_warm_up_do_not_depend_on_chunks():
+    whole = Draws("dmala", num_warmup=40).result("auto")
+    in_chunks = Draws("dmala", num_warmup=40, chunk_size=8).result("auto")
+    assert in_chunks.report.value == whole.report.value
     np.testing.assert_array_equal(in_chunks.draws, whole.draws)
 
 
-def test_draws_after_warm_up_do_not_depend_on_chunks_where_the_path_outgrows_its_array():
-    target = dx.targets.Bernoulli(np.full(400, 0.5))  # everything is accepted, so the path grows to all sites
-    results = [
-        dx.sample(jax.random.key(0), target, "pas", num_chains=2, num_warmup=60, num_samples=5, chunk_size=chunk_size)
+def test_draws_after_warm_up_do_not_depend_on_chunks_where_a_path_outgrows_its_array():
+    target = dx.targets.Bernoulli(logits=np.zeros(64))  # everything is accepted, so the path grows to all sites
+    whole, in_chunks = (
+        dx.sample(jax.random.key(0), target, "pas", num_chains=2, num_warmup=40, num_samples=5, chunk_size=chunk_size)
         for chunk_size in (None, 10)
-    ]
-    assert results[0].report.value == results[1].report.value
-    np.testing.assert_array_equal(results[0].draws, results[1].draws)
+    )
+    assert in_chunks.report.value == whole.report.value
+    np.testing.assert_array_equal(in_chunks.draws, whole.draws)

@@ -16,13 +16,14 @@ import discrax as dx
 THRESHOLD = 1e-6
 
 
-def check(kernel: dx.Kernel, target: dx.Target, key: Key[Array, ""]) -> dx.exact.Verdict:
-    dozen_sweeps = 12 * int(target.space.num_free)  # for samplers that change one site a step
-    return dx.exact.check_kernel(kernel, target, key=key, num_convergence_steps=dozen_sweeps, threshold=THRESHOLD)
+def check(kernel: dx.Kernel, target: dx.Target, key: Key[Array, ""], num_sweeps: int = 12) -> dx.exact.Verdict:
+    """Convergence may take as many steps as a sampler of one site a step needs for `num_sweeps` sweeps."""
+    num_steps = num_sweeps * int(target.space.num_free)
+    return dx.exact.check_kernel(kernel, target, key=key, num_convergence_steps=num_steps, threshold=THRESHOLD)
 
 
-def assert_exact(kernel: dx.Kernel, target: dx.Target, key: Key[Array, ""]) -> None:
-    verdict = check(kernel, target, key)
+def assert_exact(kernel: dx.Kernel, target: dx.Target, key: Key[Array, ""], num_sweeps: int = 12) -> None:
+    verdict = check(kernel, target, key, num_sweeps)
     assert verdict, str(verdict)
 
 

@@ -67,22 +67,22 @@ def test_exact_with_frozen_sites(space, name, key):
 
 # Exact ratios, local changes, row updates and colourings.
 QUADRATIC_CASES = [
-    *[("ising-dense", name) for name in ("rwm-2.5", "gibbs-random", "pas-2.5")],
-    *[("ising-graph", name) for name in ("rwm-2.5", "gibbs-chromatic", "gwg-2.5")],
+    *[("ising-dense", name) for name in ("gibbs-random", "pas-2.5")],
+    *[("ising-graph", name) for name in ("gibbs-chromatic", "gibbs-random")],
     *[("ising-lattice", name) for name in ("rwm-2.5", "gibbs-random", "dmala")],
     *[("ising-periodic", name) for name in ("gibbs-chromatic", "gibbs-systematic")],
-    *[("qubo-dense", name) for name in ("gibbs-random", "dmala")],
+    *[("qubo-dense", name) for name in ("rwm-1", "dmala")],
     *[("qubo-sparse", name) for name in ("gibbs-chromatic", "gwg-2.5")],
     *[("potts-lattice", name) for name in ("gibbs-random", "gibbs-chromatic")],
     *[("potts-graph", name) for name in ("rwm-2.5", "pas-2.5")],
     *[("ordinal-dense", name) for name in ("rwm-2.5", "gibbs-random", "dmala")],
-    *[("ordinal-frozen", name) for name in ("gibbs-chromatic",)],
+    ("ordinal-frozen", "gibbs-chromatic"),
     *[("categorical-dense", name) for name in ("gibbs-random", "gwg-2.5")],
     *[("rows-eight-sites", name) for name in ("rwm-1", "pas-1")],
-    *[("rows-binary", name) for name in ("gwg-2.5",)],
-    *[("rows-spin", name) for name in ("pas-2.5",)],
-    *[("rows-categorical", name) for name in ("pas-2.5",)],
-    *[("many-frozen", name) for name in ("rwm-2.5",)],
+    ("rows-binary", "gwg-2.5"),
+    ("rows-spin", "pas-2.5"),
+    ("rows-categorical", "pas-2.5"),
+    ("many-frozen", "rwm-2.5"),
 ]
 
 
@@ -106,7 +106,7 @@ class StartedAt(dx.Kernel):
 
 
 TEMPERED_CASES = [
-    *[("cubic", name) for name in ("rwm-2.5", "gibbs-random", "gwg-2.5", "dmala")],
+    *[("cubic", name) for name in ("gibbs-random", "gwg-2.5", "dmala")],
     *[("ising-lattice", name) for name in ("rwm-2.5", "gibbs-systematic")],
     *[("potts-graph", name) for name in ("gibbs-chromatic", "dmala")],
     ("rows-spin", "pas-2.5"),

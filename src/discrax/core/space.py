@@ -136,7 +136,7 @@ class Space(eqx.Module):
             moved = (x != np.asarray(self.frozen.codes)) & np.asarray(self.frozen.mask)
             if moved.any():
                 raise ValueError(
-                    f"{int(moved.sum())} frozen sites of the state differ from the space's frozen codes; "
+                    f"{int(moved.reshape(-1, *self.shape).any(axis=0).sum())} frozen sites of the state differ from the space's frozen codes; "
                     "start from `space.random(key)` or set those sites to the frozen codes."
                 )
 

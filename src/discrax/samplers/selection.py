@@ -20,9 +20,12 @@ _DETOUR = 0.1
 def draw_length(key: PRNGKeyArray, path_length: Float[Array, ""], most: int | Int[Array, ""]) -> Int[Array, ""]:
     """A random integer with mean `path_length` in [1, most]: rounded up or down at random, then a rare detour."""
     rounding, detour = random.uniform(key, 2)
-    length = jnp.floor(path_length.astype(jnp.float32) + rounding).astype(jnp.int32)
-    shift = (detour > 1 - _DETOUR / 2).astype(jnp.int32) - (detour < _DETOUR / 2).astype(jnp.int32)
-    return jnp.clip(jnp.where(length >= 2, length + shift, length), 1, most)
+    longest_length = jnp.asarray(most, jnp.float32)
+    length = jnp.floor(jnp.minimum(path_length.astype(jnp.float32), longest_length) + rounding)
+    length = jnp.clip(length, 1, longest_length)
+    up, down = detour > 1 - _DETOUR / 2, detour < _DETOUR / 2
+    shift = jnp.where(down | (up & (length == longest_length)), -1.0, jnp.where(up, 1.0, 0.0))
+    return jnp.where(length >= 2, length + shift, length).astype(jnp.int32)
 
 
 def capacity_for(path_length: float, *, room: float = 1.25, least: int = 1) -> int:
@@ -40,7 +43,9 @@ def capacity_for(path_length: float, *, room: float = 1.25, least: int = 1) -> i
 
 def longest(capacity: int, num_sites: int) -> int:
     """The longest path that a capacity holds (the threshold search needs a little slack)."""
-    return min(num_sites, capacity if capacity <= _SMALL else capacity - 2)
+    if capacity >= num_sites:
+        return num_sites
+    return capacity if capacity <= _SMALL else capacity - 2
 
 
 def inclusive_sums(values: Float[Array, " n"]) -> tuple[Float[Array, "blocks size"], Float[Array, " blocks"]]:

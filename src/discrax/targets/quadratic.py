@@ -128,7 +128,8 @@ class Quadratic(ExactRatios, LocalChanges, RatioUpdates, Coloured):
         h = slopes / moves  # moves are +-1 or +-2: the division is exact
         z = jnp.where(x == y, 0, moves).reshape(-1).at[sites].get(mode="fill", fill_value=0)
         rows = self.coupling.matrix.at[sites].get(mode="fill", fill_value=0)
-        dh = (z @ rows).reshape(self.space.shape)
+        # Of a one-hot pair both levels change, in opposite directions, so the slope between them changes twice.
+        dh = (2 if isinstance(self.space, Categorical) else 1) * (z @ rows).reshape(self.space.shape)
         at_sites = (h + dh / 2).reshape(-1).at[sites].get(mode="fill", fill_value=0)
         new_curvature = self._curvature(y)
         ratios = self.space.ratios_from_gradient(y, self._as_gradient(h + dh))

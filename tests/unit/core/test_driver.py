@@ -1,5 +1,7 @@
 """The loop: what the draws depend on, what is compiled, and what is handed over."""
 
+from collections import OrderedDict
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -8,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discrax import Tempered, targets
-from discrax.core import random
+from discrax.core import driver, random
 from discrax.core.driver import STATS, Recorder, chunk_length, compiled, drive, start
 from discrax.core.kernel import Info
 
@@ -123,6 +125,24 @@ def test_compiled_programs_are_told_apart_by_shape_type_and_settings():
         other, seconds = compiled(scaled, arguments, chosen)
         assert other is not program
         assert seconds > 0
+
+
+def test_the_oldest_program_is_forgotten_first(monkeypatch):
+    monkeypatch.setattr(driver, "_programs", OrderedDict())
+    monkeypatch.setattr(driver, "_MOST_PROGRAMS", 2)
+
+    def add(x, *, number):
+        return x + number
+
+    def seconds(number):
+        return compiled(add, (jnp.zeros(()),), {"number": number})[1]
+
+    assert seconds(1) > 0
+    assert seconds(2) > 0
+    assert seconds(1) == 0  # used again, so younger than 2
+    assert seconds(3) > 0
+    assert seconds(1) == 0
+    assert seconds(2) > 0
 
 
 @settings(deadline=None, derandomize=True)

@@ -79,6 +79,10 @@ def test_visiting_an_impossible_state_is_never_forgiven(counts, probabilities):
     assert exact.chi_square(np.array(counts), np.array(probabilities)) == 0
 
 
+def test_one_possible_state_is_always_as_expected():
+    assert exact.chi_square(np.array([100, 0]), np.array([1.0, 0.0])) == 1
+
+
 def test_total_variation():
     assert exact.total_variation(np.array([0.5, 0.5, 0]), np.array([0.25, 0.25, 0.5])) == pytest.approx(0.5)
     assert exact.total_variation(np.array([1, 0]), np.array([0, 1])) == 1

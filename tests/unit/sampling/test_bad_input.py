@@ -247,6 +247,12 @@ def test_a_sampler_that_the_target_cannot_take():
     )
 
 
+def test_a_sampler_for_other_spaces(monkeypatch):
+    row = samplers.REGISTRY["gibbs"]._replace(spaces=(Ordinal, Categorical))
+    monkeypatch.setitem(samplers.REGISTRY, "gibbs", row)
+    says(lambda: sample(sampler="gibbs"), "'gibbs' takes Ordinal, Categorical spaces, but the target's is Binary")
+
+
 @pytest.mark.parametrize("build", [samplers.rwm, samplers.gwg, samplers.pas], ids=["rwm", "gwg", "pas"])
 @pytest.mark.parametrize("length", [0, 0.5, -3, np.nan, np.inf])
 def test_path_lengths(build, length):
