@@ -134,9 +134,10 @@ class Space(eqx.Module):
             raise ValueError(f"Codes must lie in 0..{self.num_levels - 1}, but the state holds {int(outside[0])}.")
         if self.frozen is not None:
             moved = (x != np.asarray(self.frozen.codes)) & np.asarray(self.frozen.mask)
-            if moved.any():
+            num_moved = int(moved.reshape(-1, *self.shape).any(axis=0).sum())
+            if num_moved:
                 raise ValueError(
-                    f"{int(moved.reshape(-1, *self.shape).any(axis=0).sum())} frozen sites of the state differ from the space's frozen codes; "
+                    f"{num_moved} frozen sites of the state differ from the space's frozen codes; "
                     "start from `space.random(key)` or set those sites to the frozen codes."
                 )
 
