@@ -32,6 +32,8 @@ def threefry(k0: Array, k1: Array, c0: Array, c1: Array | np.uint32) -> tuple[Ar
 
 def as_threefry(key: PRNGKeyArray) -> PRNGKeyArray:
     """A Threefry key derived from any JAX key, new style or old."""
+    if not hasattr(key, "dtype"):
+        raise TypeError(f"key must be a JAX key such as jax.random.key(0), but got {type(key).__name__}.")
     if not jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
         key = jax.random.wrap_key_data(key)
     if str(jax.random.key_impl(key)) == "threefry2x32":

@@ -143,7 +143,9 @@ class Space(eqx.Module):
 
 
 def _shape(shape: int | Sequence[int]) -> tuple[int, ...]:
-    sizes = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
+    sizes: tuple = tuple(shape) if isinstance(shape, Sequence | np.ndarray) else (shape,)
+    if not all(isinstance(size, int | np.integer) for size in sizes):
+        raise TypeError(f"Sizes of a space are whole numbers, but got {shape}.")
     sizes = tuple(int(size) for size in sizes)
     if not sizes or any(size < 1 for size in sizes):
         raise ValueError(f"A space needs a shape of positive sizes, but got {shape}.")
@@ -161,6 +163,8 @@ def _frozen(shape: tuple[int, ...], num_levels: int, mask, codes) -> Frozen | No
     if mask.all():
         raise ValueError("All sites are frozen: there is nothing to sample.")
     codes = np.zeros(shape, np.int64) if codes is None else np.asarray(codes)
+    if not np.issubdtype(codes.dtype, np.integer):
+        raise ValueError(f"frozen_codes must hold integer codes, but got an array of {codes.dtype}.")
     if codes.shape != shape or ((codes < 0) | (codes >= num_levels)).any():
         raise ValueError(f"frozen_codes must have shape {shape} and codes in 0..{num_levels - 1}.")
     order = np.argsort(mask.reshape(-1), kind="stable")
@@ -265,8 +269,10 @@ class Ordinal(_Scalar):
         if grid.ndim != 1 or grid.size < 2 or not np.isfinite(grid).all() or (np.diff(grid) <= 0).any():
             raise ValueError(
                 "Ordinal needs at least two finite, increasing values, "
-                f"but got an array of shape {grid.shape}: {np.array2string(grid, threshold=6)}."
+                f"but got an array of shape {grid.shape}: {np.array2string(grid.reshape(-1), threshold=6)}."
             )
+        if (np.diff(grid.astype(_float())) <= 0).any():
+            raise ValueError(f"Ordinal needs increasing values, but some of these are equal in {_float()}.")
         self.shape = _shape(shape)
         self.num_levels = grid.size
         self.grid = jnp.asarray(grid, _float())
@@ -291,6 +297,8 @@ class Categorical(Space):
     num_levels: int = eqx.field(static=True)
 
     def __init__(self, shape: int | Sequence[int], num_levels: int, *, frozen=None, frozen_codes=None):
+        if not isinstance(num_levels, int | np.integer):
+            raise TypeError(f"num_levels must be a whole number, but got {num_levels!r}.")
         if num_levels < 2:
             raise ValueError(f"Categorical needs at least two levels, but num_levels is {num_levels}.")
         self.shape = _shape(shape)

@@ -55,4 +55,4 @@ def ess(values: np.ndarray, rule: str = "first_negative", mean: float | None = N
         rho = even
     lags = np.arange(rho.shape[-1])
     total = -1 + 2 * np.sum(np.where(kept, (1 - lags / n) * rho, 0), axis=-1)
-    return np.where(is_constant(values), 0.0, n / np.maximum(total, 1 / n))
+    return np.where(is_constant(values), 0.0, n / np.maximum(total, 1 / np.log10(n)))

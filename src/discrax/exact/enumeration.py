@@ -44,13 +44,13 @@ def total_variation(p: np.ndarray, q: np.ndarray) -> float:
 
 def chi_square(counts: np.ndarray, probabilities: np.ndarray) -> float:
     """p-value of counts against probabilities; states expected fewer than 10 times are pooled."""
+    if counts[probabilities == 0].any():
+        return 0.0  # a state that cannot be was visited
     total = counts.sum()
     expected = probabilities * total
     is_rare = expected < 10
     observed = np.append(counts[~is_rare], counts[is_rare].sum())
     expected = np.append(expected[~is_rare], expected[is_rare].sum())
-    if observed[expected == 0].any():
-        return 0.0  # a state that cannot be was visited
     observed, expected = observed[expected > 0], expected[expected > 0]
     if len(expected) < 2:
         return 1.0

@@ -64,6 +64,8 @@ def get_balancing(balancing: str | Balancing) -> Balancing:
     """A weight function by name, or any function from log t to log g(t)."""
     if callable(balancing):
         return balancing
+    if not isinstance(balancing, str):
+        raise TypeError(f"A weight function is a name or a function from log t to log g(t), but got {balancing!r}.")
     if balancing not in WEIGHT_FUNCTIONS:
         raise unknown_name("weight function", balancing, WEIGHT_FUNCTIONS)
     return WEIGHT_FUNCTIONS[balancing]()

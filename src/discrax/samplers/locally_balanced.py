@@ -134,7 +134,8 @@ def _step(kernel: GWG | PAS, key: PRNGKeyArray, target: Target, state: State, *,
             remaining = logsumexp(site_weights)
         else:
             remaining = _log_remaining(site_weights, path, is_used, is_changed, backwards)
-        chosen = site_weights.at[path].get(mode="clip")
+        # Where fewer sites have a weight than the path is long it ends with n, and is rejected.
+        chosen = site_weights.at[path].get(mode="fill", fill_value=-jnp.inf)
         terms = jnp.where(is_used, chosen - remaining, 0)
         if not space.has_two_levels:
             of_move = at_level(move_weights.at[path].get(mode="clip"), levels)

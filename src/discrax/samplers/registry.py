@@ -59,7 +59,7 @@ def build_kernel(sampler: "str | Kernel", target: Target) -> Kernel:
     else:
         raise TypeError(
             f"A sampler is a name ({', '.join(REGISTRY)}, auto) or a kernel such as discrax.samplers.pas(), "
-            f"but got {type(sampler).__name__}."
+            f"but got {f'the class {sampler.__name__}' if isinstance(sampler, type) else type(sampler).__name__}."
         )
     for capability in kernel.needs:
         if offered(target, capability) is None:

@@ -159,7 +159,7 @@ def _smallest_by_threshold(values: Float[Array, " n"], count: Int[Array, ""], k:
     if k > _PAIRWISE:
         return slots[jnp.argsort(candidates)]
     others, own = candidates[None, :], candidates[:, None]
-    is_before = (others < own) | ((others == own) & _earlier(k))
+    is_before = (others < own) | ((others == own) & np.tril(np.ones((k, k), bool), -1))
     rank = jnp.sum(is_before.astype(jnp.float32), axis=1).astype(jnp.int32)
     return jnp.zeros(k, jnp.int32).at[rank].set(slots, unique_indices=True)
 

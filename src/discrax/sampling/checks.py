@@ -73,7 +73,7 @@ def initial_states(key: PRNGKeyArray, target: Target, num_chains: int, init: Arr
     return jnp.asarray(init, space.dtype)
 
 
-def check_start(states: State, uses_gradient: bool) -> None:
+def check_start(states: State, kernel: Kernel) -> None:
     bad = np.flatnonzero(~np.isfinite(np.asarray(states.log_prob)))
     if bad.size:
         value = float(np.asarray(states.log_prob)[bad[0]])
@@ -81,8 +81,16 @@ def check_start(states: State, uses_gradient: bool) -> None:
             f"log_prob must be finite where a chain starts, but it is {value} for {bad.size} of {states.log_prob.size} "
             f"chains (the first is chain {bad[0]}); pass `init` with states of positive probability."
         )
-    if uses_gradient and any(np.isnan(np.asarray(leaf)).any() for leaf in jax.tree.leaves(states.cache)):
+    bad = [np.isnan(leaf) | np.isposinf(leaf) for leaf in map(np.asarray, jax.tree.leaves(states.cache))]
+    if kernel.uses_gradient and any(leaf.any() for leaf in bad):
         raise ValueError(
-            "The gradient of log_prob is NaN where a chain starts; look for a square root, logarithm or division at 0, "
-            "or use a sampler without gradients."
+            "The gradient of log_prob is NaN or infinite where a chain starts; look for a square root, a logarithm or "
+            "a division at 0, or use a sampler without gradients."
+        )
+    values, ratios = np.asarray(states.log_prob), [np.asarray(leaf) for leaf in jax.tree.leaves(states.cache)]
+    if kernel.uses_gradient and np.ptp(values) > 0 and not any(leaf.any() for leaf in ratios):
+        raise ValueError(
+            f"{type(kernel).__name__} needs the gradient of log_prob, which is 0 at every site of every chain although "
+            "log_prob differs between them; is there a rounding or an integer cast in it? Use a sampler without "
+            "gradients, such as 'rwm' or 'gibbs'."
         )

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+import jax
 import numpy as np
 
 from discrax.adaptation import AcceptanceReport
@@ -114,8 +115,10 @@ class Result:
         if self.draws is not None:
             groups["posterior"] = {"x": self.draws}
         elif self.kept is not None:
-            kept = self.kept if isinstance(self.kept, dict) else {"statistic": self.kept}
-            groups["posterior"] = kept
+            parts = jax.tree.leaves(self.kept)
+            names = ["statistic"] if len(parts) == 1 else [f"statistic_{i}" for i in range(len(parts))]
+            named = self.kept if isinstance(self.kept, dict) else dict(zip(names, parts, strict=True))
+            groups["posterior"] = named
         if self.warmup_stats:
             groups["warmup_sample_stats"] = self.warmup_stats
         if self.warmup_draws is not None:

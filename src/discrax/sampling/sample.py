@@ -55,7 +55,9 @@ def sample(
     check_target(target)
     kernel = build_kernel(sampler, target)
     check_gradient(target, kernel)
-    adapter = _adapter(adaptation, kernel) if num_warmup else None
+    adapter = _adapter(adaptation, kernel)
+    if not num_warmup:
+        adapter = None
     if not callable(keep) and keep not in ("draws", "moments"):
         raise ValueError(f"keep is 'draws', 'moments' or a function of the codes, but got {keep!r}.")
     if isinstance(kernel, Sized):
@@ -69,7 +71,7 @@ def sample(
     shown = wants_progress(progress)
 
     ensemble, compile_seconds = start(target, kernel, x, recorder)
-    check_start(ensemble.states, kernel.uses_gradient)
+    check_start(ensemble.states, kernel)
     empty = ensemble.moments
     warmup, drawn, report = _Phase("warm-up", num_warmup, shown), _Phase("sampling", num_samples, shown), None
     if num_warmup:
@@ -150,7 +152,7 @@ def _warm_up(
         return kernel.sized(target, room=True) if isinstance(kernel, Sized) else kernel
 
     if isinstance(ensemble.kernel, Sized):
-        chunk = min(chunk, _WARMUP_CHUNK)
+        chunk = _WARMUP_CHUNK  # whatever chunk_size is: when a kernel may grow decides what is drawn
     ensemble = ensemble._replace(memory=adapter.init(target, ensemble.kernel))
     return drive(keys, target, ensemble, num_steps, chunk=chunk, adapter=adapter, recorder=recorder, resize=resize)
 

@@ -134,7 +134,8 @@ class Sparse(Coupling):
         weights = np.broadcast_to(np.asarray(weights, np.float64), (len(edges),))
         self.shape, n = tuple(shape), math.prod(shape)
         if edges.size and (edges.min() < 0 or edges.max() >= n):
-            raise ValueError(f"Edges must join sites 0..{n - 1}, but one names site {int(edges.max())}.")
+            outside = int(edges.min() if edges.min() < 0 else edges.max())
+            raise ValueError(f"Edges must join sites 0..{n - 1}, but one names site {outside}.")
         loops = edges[:, 0] == edges[:, 1]
         source = np.concatenate([edges[:, 0], edges[~loops, 1]])
         sink = np.concatenate([edges[:, 1], edges[~loops, 0]])

@@ -178,10 +178,14 @@ class QUBO(Quadratic):
     @classmethod
     def from_matrix(cls, Q) -> "QUBO":
         """From a square matrix, dense or scipy.sparse. Its diagonal is the linear term, since x^2 = x."""
+        if not hasattr(Q, "tocoo"):
+            Q = np.asarray(Q, float)
+        if Q.ndim != 2 or Q.shape[0] != Q.shape[1]:
+            raise ValueError(f"A QUBO needs a square matrix, but got shape {Q.shape}.")
         J = -(Q + Q.T)
         if hasattr(J, "tocoo"):
             linear = -Q.diagonal()
-            J = J.tocsr()
+            J = J.tocsr()  # pyright: ignore[reportAttributeAccessIssue]
             J.setdiag(0)
             J.eliminate_zeros()
             edges, weights, n = as_edges(J)
