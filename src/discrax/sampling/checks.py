@@ -64,6 +64,7 @@ def initial_states(key: PRNGKeyArray, target: Target, num_chains: int, init: Arr
     if init is None:
         return jax.vmap(space.random)(random.split(key, num_chains))
     if np.ndim(init) == len(space.shape):
+        space.check(init)
         init = np.broadcast_to(np.asarray(init), (num_chains, *np.shape(init)))
     if np.ndim(init) != len(space.shape) + 1 or np.shape(init)[0] != num_chains:
         raise ValueError(
