@@ -12,6 +12,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Integer, PRNGKeyArray
 
+from discrax.core.space import Space
 from discrax.core.target import Target, evaluate
 
 Module = TypeVar("Module", bound=eqx.Module)
@@ -39,6 +40,7 @@ class Info(NamedTuple):
 class Kernel(eqx.Module):
     """A Markov kernel. Its tunables are leaves: changing them never recompiles."""
 
+    spaces: ClassVar[tuple[type[Space], ...]] = (Space,)  # the spaces it takes
     needs: ClassVar[tuple[type[Target], ...]] = ()  # capabilities a target must offer
     uses_gradient: ClassVar[bool] = False  # where the target has no exact ratios, it must be differentiable
 

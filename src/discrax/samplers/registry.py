@@ -19,8 +19,11 @@ class Sampler(NamedTuple):
     name: str
     build: Callable[..., Kernel]
     about: str
-    spaces: tuple[type[Space], ...] = ALL_SPACES
     takes_balancing: bool = False
+
+    @property
+    def spaces(self) -> tuple[type[Space], ...]:
+        return tuple(space for space in ALL_SPACES if issubclass(space, self.build().spaces))
 
 
 REGISTRY = {
@@ -47,19 +50,19 @@ def build_kernel(sampler: "str | Kernel", target: Target) -> Kernel:
         name = sampler
         if name == "auto":
             name = "pas" if target.space.has_two_levels else "dmala"
-        row = get_sampler(name)
-        if not isinstance(target.space, row.spaces):
-            takes = ", ".join(space.__name__ for space in row.spaces)
-            raise ValueError(
-                f"Sampler {name!r} takes {takes} spaces, but the target's is {type(target.space).__name__}."
-            )
-        kernel = row.build()
+        kernel = get_sampler(name).build()
     elif isinstance(sampler, Kernel):
         kernel = sampler
     else:
         raise TypeError(
             f"A sampler is a name ({', '.join(REGISTRY)}, auto) or a kernel such as discrax.samplers.pas(), "
             f"but got {f'the class {sampler.__name__}' if isinstance(sampler, type) else type(sampler).__name__}."
+        )
+    if not isinstance(target.space, kernel.spaces):
+        takes = " or ".join(space.__name__ for space in kernel.spaces)
+        raise ValueError(
+            f"{type(kernel).__name__} takes {takes} spaces, but the target's is {type(target.space).__name__}; "
+            "`discrax samplers` lists what takes which."
         )
     for capability in kernel.needs:
         if offered(target, capability) is None:

@@ -85,7 +85,7 @@ def sample(
             keep_warmup,
         )
         ensemble = warmup.collect(chunks, ensemble)
-        if adapter is not None and isinstance(ensemble.kernel, Tunable):
+        if adapter is not None and ensemble.memory is not None:  # None: interrupted before the first chunk
             kernel, report = adapter.freeze(target, ensemble.kernel, ensemble.memory)
     if isinstance(kernel, Sized):
         kernel = kernel.sized(target, room=False)
