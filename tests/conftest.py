@@ -1,5 +1,8 @@
 """Tests run strictly: shapes and types are checked, rank promotion and warnings are errors."""
 
+import os
+import tempfile
+
 import jax
 from jaxtyping import install_import_hook
 
@@ -7,3 +10,15 @@ with install_import_hook("discrax", "strict_types.check"):
     import discrax  # noqa: F401
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
+
+_COMPILED = "DISCRAX_TESTS_COMPILED"
+
+
+def pytest_configure(config):
+    """What one worker has compiled, the other need not: both read and write a folder that lives as long as the run."""
+    if _COMPILED not in os.environ:
+        config.folder_of_compiled = tempfile.TemporaryDirectory(prefix="discrax-tests-")
+        os.environ[_COMPILED] = config.folder_of_compiled.name
+    jax.config.update("jax_compilation_cache_dir", os.environ[_COMPILED])
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
+    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)

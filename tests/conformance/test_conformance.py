@@ -124,11 +124,11 @@ class Run:
         return np.stack([np.asarray(getattr(info, name)) for info in self.infos])
 
 
-RUNS = [
+RUNS = [  # double precision on the last of a sampler's spaces
     pytest.param((name, space_type, bits), id=f"{name}-{space_type.__name__.lower()}-float{bits}")
     for name in KERNELS
     for space_type in dx.samplers.REGISTRY[row_of(name)].spaces
-    for bits in (32, 64)
+    for bits in ((32, 64) if space_type is dx.samplers.REGISTRY[row_of(name)].spaces[-1] else (32,))
 ]
 
 

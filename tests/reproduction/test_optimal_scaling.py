@@ -43,7 +43,14 @@ def run(config: str, sampler: dx.Kernel, num_warmup: int, num_samples: int) -> d
     return result.summary()
 
 
-@pytest.mark.parametrize(("config", "balancing"), PRINTED_LBP)
+SLOW = [("C1", "ratio"), ("C3", "ratio"), "C1", "C3"]
+
+
+def cases(names):
+    return [pytest.param(*([n] if isinstance(n, str) else n), marks=pytest.mark.slow if n in SLOW else ()) for n in names]
+
+
+@pytest.mark.parametrize(("config", "balancing"), cases(PRINTED_LBP))
 def test_adaptive_lbp_lies_between_print_and_theory(config, balancing):
     summary = run(config, dx.samplers.pas(balancing=balancing), 300, 300)
     theory = dx.exact.bernoulli_optimum(probabilities(config), get_balancing(balancing))
@@ -51,7 +58,7 @@ def test_adaptive_lbp_lies_between_print_and_theory(config, balancing):
     assert PRINTED_LBP[config, balancing] < summary.jump < theory.jump
 
 
-@pytest.mark.parametrize("config", RANGES)
+@pytest.mark.parametrize("config", cases(RANGES))
 def test_adaptive_random_walk_reaches_its_rate_and_the_printed_jump(config):
     summary = run(config, dx.samplers.rwm(), 3000, 1000)
     assert summary.acceptance == pytest.approx(0.234, abs=0.02)

@@ -9,16 +9,20 @@ stochastic approximation. Two rules:
   scale grows or shrinks geometrically; once it has crossed the wanted rate the gain falls. g_0 is Newton's: where s
   A(s) is largest, which is what the optimal rates are, dA / d log s = -A. The frozen value is an average of the path
   that weighs its later part most (Shamir and Zhang, 2013).
-- `paper` is the rule of Sun et al. (2022) for path lengths: R <- clip(R + (A - a*), 1, n). The last R is frozen.
+- `paper` is the rule of Sun et al. (2022) for path lengths, R <- clip(R + (A - a*), 1, n), and that of Sun et al.
+  (2023) for a time tau that rates act, by the expected number of moves n = tau Z: n <- max(1, tau Z + 3 (A - a*)) and
+  tau = n / Z, where Z is the mean of the chains' total rates. The last value is frozen.
 """
 
 from typing import Any, NamedTuple
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
+from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float
 
-from discrax.core.kernel import Tunable
+from discrax.core.kernel import Info, Rated, State, Tunable
 from discrax.core.target import Target
 
 RULES = ("robust", "paper")
@@ -67,23 +71,33 @@ class AcceptanceRate(eqx.Module):
         return kernel.target_rate if self.rate is None else self.rate
 
     def check(self, kernel: Any) -> None:
-        if self.rule == "paper" and getattr(kernel, "parameter", None) != "path_length":
+        if not isinstance(kernel, Tunable):
+            raise ValueError(f"{type(kernel).__name__} has no scale to tune to a rate; pass adaptation=None.")
+        if self.rule == "paper" and kernel.parameter not in ("path_length", "radius") and not isinstance(kernel, Rated):
             raise ValueError(
-                f"The paper's rule tunes a path length, which {type(kernel).__name__} has not; use rule='robust'."
+                f"The paper's rule tunes a path length, a radius or the time of rates, which {type(kernel).__name__} has "
+                "not; use rule='robust'."
             )
+
+    def planned(self, kernel: Tunable, num_steps: int) -> "AcceptanceRate":
+        return self
 
     def init(self, target: Target, kernel: Tunable) -> Memory:
         zero = jnp.zeros((), jnp.float32)
         return Memory(zero, zero, zero, kernel.log_scale(target).astype(jnp.float32), zero, zero)
 
     def update(
-        self, target: Target, kernel: Tunable, memory: Memory, accept_prob: Float[Array, ""]
+        self, target: Target, kernel: Tunable, memory: Memory, states: State, info: Info
     ) -> tuple[Tunable, Memory]:
-        asked = self.asked_rate(kernel)
+        asked, accept_prob = self.asked_rate(kernel), jnp.mean(info.accept_prob)
         error = accept_prob - asked
         if self.rule == "paper":
-            proposed = jnp.log(jnp.maximum(jnp.exp(memory.log_scale) + error, 1.0))
-            crossings = memory.crossings
+            crossings, log_rate, gain = memory.crossings, jnp.zeros((), jnp.float32), 1.0
+            if isinstance(kernel, Rated):
+                of_chains = jax.vmap(kernel.log_rate, in_axes=(None, 0))(target, states).astype(jnp.float32)
+                log_rate, gain = logsumexp(of_chains) - jnp.log(jnp.float32(of_chains.shape[0])), 3.0
+            # Clamped before the logarithm: the sum can be negative.
+            proposed = jnp.log(jnp.maximum(jnp.exp(memory.log_scale + log_rate) + gain * error, 1.0)) - log_rate
         else:
             crossings = memory.crossings + (error * memory.last_error < 0)
             proposed = memory.log_scale + error / (asked * jnp.sqrt(1 + crossings))

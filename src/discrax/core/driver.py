@@ -23,12 +23,24 @@ from discrax.core.target import Target, temper
 
 @runtime_checkable
 class Adapter(Protocol):
-    """Tunes a kernel from the ensemble's acceptance, one update a step, inside the scan."""
+    """Tunes a kernel from what the whole ensemble did, one update a step, inside the scan."""
+
+    def check(self, kernel: Any) -> None:
+        """Raises a ValueError if it cannot tune this kernel."""
+        ...
+
+    def planned(self, kernel: Any, num_steps: int) -> "Adapter":
+        """The adapter with its schedule laid out for a number of steps."""
+        ...
 
     def init(self, target: Target, kernel: Any) -> Any: ...
 
-    def update(self, target: Target, kernel: Any, memory: Any, accept_prob: Float[Array, ""]) -> tuple[Any, Any]:
-        """The next (kernel, memory), given the mean acceptance probability of the chains."""
+    def update(self, target: Target, kernel: Any, memory: Any, states: State, info: Info) -> tuple[Any, Any]:
+        """The next (kernel, memory), given where the chains are now and what their step was like."""
+        ...
+
+    def freeze(self, target: Target, kernel: Any, memory: Any) -> tuple[Any, Any]:
+        """The kernel to draw with, and a report of what was done."""
         ...
 
 
@@ -99,7 +111,7 @@ def run_chunk(
         step_keys = jax.vmap(random.fold_in, in_axes=(0, None))(keys, step)
         states, info = jax.vmap(kernel.step, in_axes=(0, None, 0))(step_keys, target, states)
         if adapter is not None:
-            kernel, memory = adapter.update(target, kernel, memory, jnp.mean(info.accept_prob))
+            kernel, memory = adapter.update(target, kernel, memory, states, info)
             arrays = eqx.filter(kernel, eqx.is_array)
         return (step + jnp.uint32(1), states, arrays, memory), info
 

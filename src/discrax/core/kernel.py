@@ -1,7 +1,8 @@
 """Kernels: one step of one chain, as a pure function.
 
-Adaptation and the driver see a kernel through three abstract classes: every kernel is a `Kernel`; one with a scale
-that can be tuned is `Tunable`; one whose arrays have a static capacity is `Sized`.
+Adaptation and the driver see a kernel through abstract classes: every kernel is a `Kernel`; one with a scale that can
+be tuned to an acceptance rate is `Tunable`; one with fields that are tuned by trying values is `Probed`; one whose arrays
+have a static capacity is `Sized`.
 """
 
 import dataclasses
@@ -42,6 +43,7 @@ class Kernel(eqx.Module):
 
     spaces: ClassVar[tuple[type[Space], ...]] = (Space,)  # the spaces it takes
     needs: ClassVar[tuple[type[Target], ...]] = ()  # capabilities a target must offer
+    is_exact: ClassVar[bool] = True  # False where it samples another law than the target's, if a near one
     uses_gradient: ClassVar[bool] = False  # where the target has no exact ratios, it must be differentiable
 
     @abstractmethod
@@ -64,6 +66,30 @@ class Tunable(Kernel):
     @abstractmethod
     def with_log_scale(self, target: Target, value: Float[Array, ""]) -> "Tunable":
         """The kernel with another scale, clipped to what makes sense."""
+
+
+class Rated(Tunable):
+    """A kernel whose scale is the time that rates g of all single-site changes have to act."""
+
+    @abstractmethod
+    def log_rate(self, target: Target, state: State) -> Float[Array, ""]:
+        """log Z(x): the logarithm of the sum of all rates."""
+
+
+class Probed(Kernel):
+    """A kernel with scalar fields ("knobs") that are tuned by trying values."""
+
+    @property
+    @abstractmethod
+    def knobs(self) -> dict[str, tuple[float, ...]]:
+        """The names of the fields, and for each the values to try first."""
+
+    @abstractmethod
+    def knob(self, name: str) -> Float[Array, ""]: ...
+
+    @abstractmethod
+    def with_knob(self, name: str, value: Float[Array, ""]) -> "Probed":
+        """The kernel with another value of the field, clipped to what makes sense."""
 
 
 class Sized(Kernel):

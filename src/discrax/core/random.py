@@ -77,6 +77,11 @@ def uniform_scalar(key: PRNGKeyArray) -> Float[Array, ""]:
     return uniform(key, 1)[0]
 
 
+def normal(key: PRNGKeyArray, count: int) -> Float[Array, "{count}"]:
+    """Standard normal numbers, by inversion."""
+    return np.float32(np.sqrt(2)) * jax.lax.erf_inv(2 * uniform(key, count) - 1)
+
+
 def integers(key: PRNGKeyArray, count: int, below: int | Int[Array, ""]) -> Int[Array, "{count}"]:
     """Uniform integers in [0, below): the high word of `word * below`, biased by less than below / 2^32."""
     bits, bound = words(key, count), jnp.asarray(below, jnp.uint32)

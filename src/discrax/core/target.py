@@ -7,7 +7,8 @@ abstract class:
 - `LocalChanges`: the change of the log-probability when a few sites change, at a price that does not grow with the
   sites;
 - `RatioUpdates`: new log-ratios after a few sites changed, cheaper than from scratch;
-- `Coloured`: a colouring such that sites of one colour are independent given the others.
+- `Coloured`: a colouring such that sites of one colour are independent given the others;
+- `QuadraticForm`: a Hessian that does not depend on the state.
 
 A kernel names the capabilities it cannot do without in `Kernel.needs`. Everything else falls back to `log_prob` and
 its gradient.
@@ -20,6 +21,7 @@ from typing import NamedTuple, TypeVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int, Integer
 
 from discrax.core.levels import at_level, is_level
@@ -116,7 +118,17 @@ class Coloured(Target):
     num_colours: eqx.AbstractVar[int]
 
 
+class QuadraticForm(Target):
+    """a Hessian that does not depend on the state"""
+
+    @abstractmethod
+    def hessian(self) -> tuple[Int[np.ndarray, "m 2"], Float[np.ndarray, " m"]]:
+        """Pairs of sites, each once, and the entry there; on one-hot embeddings it is the same for every level."""
+
+
 Capability = TypeVar("Capability", bound=Target)
+
+_SITES_AT_ONCE = 64  # whose changes are evaluated side by side: memory does not grow with the sites
 
 
 def bare(target: Target) -> Target:
@@ -152,6 +164,26 @@ def evaluate(target: Target, x: Integer[Array, "*shape"]) -> Evaluation:
         return base.evaluate(x)
     value, gradient = jax.value_and_grad(base.log_prob)(base.space.embed(x))
     return Evaluation(value, base.space.ratios_from_gradient(x, gradient))
+
+
+def exact_evaluation(target: Target, x: Integer[Array, "*shape"]) -> Evaluation:
+    """Untempered value and exact log-ratios at a state: from the target, else from `log_prob` at every change."""
+    base = bare(target)
+    if isinstance(base, ExactRatios):
+        return base.evaluate(x)
+    space, here, value = base.space, x.reshape(-1), log_prob(base, x)
+
+    def value_with(site, code):
+        return log_prob(base, here.at[site].set(code).reshape(space.shape))
+
+    def values_of(site):
+        if space.has_two_levels:
+            return value_with(site, 1 - here[site])
+        return jax.vmap(lambda code: value_with(site, code))(jnp.arange(space.num_levels, dtype=space.dtype))
+
+    values = jax.lax.map(values_of, jnp.arange(space.num_sites), batch_size=_SITES_AT_ONCE)
+    ratios = (values - value).reshape(*space.shape, *values.shape[1:])
+    return Evaluation(value, ratios if space.has_two_levels else jnp.where(is_level(x, space.num_levels), 0, ratios))
 
 
 def evaluate_change(

@@ -1,10 +1,21 @@
-"""Samplers, one file a family, and the registry that names them."""
+"""Samplers, one file a family, and the registry that names them. They are called by their registry names."""
 
 from discrax.samplers.balancing import WEIGHT_FUNCTIONS, Power
+from discrax.samplers.block_gibbs import BlockGibbs as block_gibbs  # noqa: N813
+from discrax.samplers.block_gibbs import HammingBall as hamming_ball  # noqa: N813
+from discrax.samplers.continuous_time import DLMC as dlmc  # noqa: N811
+from discrax.samplers.continuous_time import DLMCf as dlmcf  # noqa: N813
+from discrax.samplers.exact_path import ExactPAS as pas_exact  # noqa: N813
+from discrax.samplers.exact_path import LB as lb  # noqa: N811
+from discrax.samplers.gaussian_auxiliary import ab_first, ab_max, ab_shift, ab_trace, avg, pavg
 from discrax.samplers.gibbs import gibbs
-from discrax.samplers.langevin import DMALA as dmala  # noqa: N811  (samplers are called by their registry names)
+from discrax.samplers.langevin import DMALA as dmala  # noqa: N811
+from discrax.samplers.langevin import DULA as dula  # noqa: N811
+from discrax.samplers.langevin import DLPTrace as dlp_trace  # noqa: N813
 from discrax.samplers.locally_balanced import GWG as gwg  # noqa: N811
 from discrax.samplers.locally_balanced import PAS as pas  # noqa: N811
+from discrax.samplers.ordinal import MHUniform as mh_uniform  # noqa: N813
+from discrax.samplers.ordinal import OrdinalGWG as gwg_ordinal  # noqa: N813
 from discrax.samplers.random_walk import RandomWalk as rwm  # noqa: N813
 from discrax.samplers.registry import REGISTRY, build_kernel, get_sampler
 
@@ -12,11 +23,27 @@ __all__ = [
     "REGISTRY",
     "WEIGHT_FUNCTIONS",
     "Power",
+    "ab_first",
+    "ab_max",
+    "ab_shift",
+    "ab_trace",
+    "avg",
+    "block_gibbs",
     "build_kernel",
+    "dlmc",
+    "dlmcf",
+    "dlp_trace",
     "dmala",
+    "dula",
     "get_sampler",
     "gibbs",
     "gwg",
+    "gwg_ordinal",
+    "hamming_ball",
+    "lb",
+    "mh_uniform",
     "pas",
+    "pas_exact",
+    "pavg",
     "rwm",
 ]

@@ -1,33 +1,39 @@
-"""DMALA, also NCG or DLP: every site moves at once, each by its own draw.
+"""Discrete Langevin proposals: DMALA (also NCG or DLP), its unadjusted form DULA, and DLP with a diagonal metric.
 
 With the log-ratios r_ic of all single-site changes at x and the squared length d_ic of each move in the embedding,
+every site draws its level with logits
 
-    q(y | x) = prod_i softmax_c( l_ic ),     l_ic = log g(exp(r_ic)) - d_ic / (2 eps),     l_i,x_i = 0
-    log A = log pi(y) - log pi(x) + log q(x | y) - log q(y | x)
+    l_ic = log g(exp(r_ic)) - D_i d_ic / (2 eps),     l_i,x_i = 0
 
-With g = sqrt and first-order ratios this is the discrete Langevin proposal of Zhang et al. (2022) and Rhodes and
+With g = sqrt, D = 1 and first-order ratios this is the discrete Langevin proposal of Zhang et al. (2022) and Rhodes and
 Gutmann (2022); `step_size` is their eps. For two levels it is one Bernoulli draw a site, flipped with probability
-sigmoid(l_i). Most efficient at acceptance 0.574.
+sigmoid(l_i).
+
+- DMALA: D = 1, accepted or rejected; most efficient at acceptance 0.574.
+- DULA: D = 1, never rejected, so it samples another law than the target's, nearer to it the smaller eps is.
+- DLPTrace: D is the smallest diagonal, by its trace, that makes W + D positive, where W approximates the Hessian of
+  log pi: sites with strong couplings make shorter steps (Sun et al., 2023, where eps is sigma / 2).
 """
 
 from typing import ClassVar
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, Integer, PRNGKeyArray
 
-from discrax.core import random
-from discrax.core.kernel import Info, State, Tunable, replaced, scalar_info, start_state
-from discrax.core.levels import at_level, draw_levels, is_level
-from discrax.core.metropolis import decide, select
-from discrax.core.target import Target, effective_ratios, evaluate, temper
-from discrax.core.xla import materialised
+from discrax.core.kernel import Info, Kernel, Rated, State, Tunable, replaced, start_state
+from discrax.core.levels import is_level
+from discrax.core.target import Target, effective_ratios
+from discrax.curvature.diagonal import smallest_trace
+from discrax.curvature.hessian import Hessian, Preconditioned
 from discrax.samplers.balancing import Balancing, get_balancing
+from discrax.samplers.factorised import Logits, factorised_step
 
 
-class DMALA(Tunable):
+class DMALA(Rated):
+    """Metropolis-adjusted discrete Langevin."""
+
     step_size: Float[Array, ""]
     balancing: Balancing
     parameter: ClassVar[str] = "step_size"
@@ -35,62 +41,138 @@ class DMALA(Tunable):
     uses_gradient: ClassVar[bool] = True
 
     def __init__(self, step_size: float = 0.2, balancing: str | Balancing = "sqrt"):
-        if not np.isfinite(step_size) or step_size <= 0:
-            raise ValueError(f"step_size must be a positive number, but got {step_size}.")
-        self.step_size = jnp.asarray(step_size, jnp.float32)
+        self.step_size = positive("step_size", step_size)
         self.balancing = get_balancing(balancing)
 
     def init(self, target: Target, x: Integer[Array, "*shape"]) -> State:
         return start_state(target, x)
 
     def step(self, key: PRNGKeyArray, target: Target, state: State) -> tuple[State, Info]:
-        space, x = target.space, state.x.reshape(-1)
-        for_levels, for_decision = random.split(key, 2)
-        bits = random.words(for_levels, space.num_sites)
-        logits = self._logits(target, state)
-        if space.has_two_levels:
-            flips = random.to_uniform(bits) < jax.nn.sigmoid(logits)
-            y = materialised(jnp.where(flips, 1 - x, x))
-        else:
-            y = materialised(draw_levels(bits, logits).astype(space.dtype))
-        proposal = evaluate(target, y.reshape(space.shape))
-        there = State(y.reshape(space.shape), proposal.log_prob, proposal.ratios)
-        back_logits = self._logits(target, there)
+        def logits(state: State) -> Logits:
+            return langevin_logits(target, state, self.balancing, 1 / self.step_size)
 
-        if space.has_two_levels:
-            # Per site log q = m l - softplus(l), m the flip; a frozen site has l = -inf, and 0 * -inf would be NaN.
-            terms = jnp.where(x == y, 0, back_logits - logits) + softplus(logits) - softplus(back_logits)
-        else:
-            forth = at_level(logits, y) - logsumexp(logits, axis=-1)
-            terms = at_level(back_logits, x) - logsumexp(back_logits, axis=-1) - forth
-        decision = decide(for_decision, temper(target, there.log_prob - state.log_prob), jnp.sum(terms))
-        after = select(decision.is_accepted, there, state)
-        jump = jnp.where(decision.is_accepted, space.distance(x, y), 0)
-        return after, scalar_info(decision.accept_prob, decision.is_accepted, jump, 1, decision.is_invalid)
+        return factorised_step(key, target, state, logits(state), lambda there: (logits(there), 0.0))
 
-    def _logits(self, target: Target, state: State) -> Float[Array, "n ..."]:
-        """l, with 0 at the current level."""
-        space, x = target.space, state.x.reshape(-1)
-        ratios = effective_ratios(target, state.x, state.cache)
-        penalty = space.squared_moves(x) / (2 * self.step_size.astype(ratios.dtype))
-        logits = self.balancing(ratios) - penalty
-        logits = jnp.where(jnp.isneginf(ratios), -jnp.inf, logits)  # barred moves stay barred whatever g(0) is
-        return logits if space.has_two_levels else jnp.where(is_level(x, space.num_levels), 0, logits)
-
-    # The scale is s = log of the factor that the penalty puts on the shortest move, s = -d_min / (2 eps), as long as
-    # moves are rare (each unit of s multiplies the number of moves by e). Above s = -1 it continues smoothly as the
-    # logarithm of eps.
     def log_scale(self, target: Target) -> Float[Array, ""]:
-        s = -target.space.smallest_squared_move / (2 * self.step_size)
-        return jnp.where(s < -1, s, -1 - jnp.log(-s)).astype(jnp.float32)
+        return log_scale_of(self.step_size, target)
 
     def with_log_scale(self, target: Target, value: Float[Array, ""]) -> "DMALA":
-        value = jnp.clip(value, -30.0, 12.0)
-        s = jnp.where(value < -1, value, -jnp.exp(-(value + 1)))
-        step_size = (-target.space.smallest_squared_move / (2 * s)).astype(jnp.float32)
-        return replaced(self, step_size=step_size)
+        return replaced(self, step_size=step_size_of(value, target))
+
+    def log_rate(self, target: Target, state: State) -> Float[Array, ""]:
+        return total_log_rate(target, state, self.balancing)
 
 
-def softplus(a: Float[Array, "..."]) -> Float[Array, "..."]:
-    """log(1 + e^a); `jax.nn.softplus` also handles NaN arguments, at twice the price."""
-    return jnp.maximum(a, 0) + jnp.log1p(jnp.exp(-jnp.abs(a)))
+class DULA(Kernel):
+    """Unadjusted discrete Langevin."""
+
+    step_size: Float[Array, ""]
+    balancing: Balancing
+    uses_gradient: ClassVar[bool] = True
+    is_exact: ClassVar[bool] = False
+
+    def __init__(self, step_size: float = 1.0, balancing: str | Balancing = "sqrt"):
+        self.step_size = positive("step_size", step_size)
+        self.balancing = get_balancing(balancing)
+
+    def init(self, target: Target, x: Integer[Array, "*shape"]) -> State:
+        return start_state(target, x)
+
+    def step(self, key: PRNGKeyArray, target: Target, state: State) -> tuple[State, Info]:
+        logits = langevin_logits(target, state, self.balancing, 1 / self.step_size)
+        return factorised_step(key, target, state, logits, lambda there: (logits, 0.0), is_adjusted=False)
+
+
+class DLPTrace(Tunable, Preconditioned):
+    """DMALA with a step size per site, from the curvature of the target."""
+
+    step_size: Float[Array, ""]
+    balancing: Balancing
+    diagonal: Float[Array, " n"] | None
+    parameter: ClassVar[str] = "step_size"
+    target_rate: ClassVar[float] = 0.574
+    uses_gradient: ClassVar[bool] = True
+
+    def __init__(self, step_size: float = 0.2, balancing: str | Balancing = "sqrt", diagonal=None):
+        self.step_size = positive("step_size", step_size)
+        self.balancing = get_balancing(balancing)
+        self.diagonal = None
+        if diagonal is not None:
+            diagonal = np.asarray(diagonal, float)
+            if diagonal.ndim != 1 or not (diagonal >= 0).all():
+                raise ValueError(f"diagonal holds one number >= 0 per site, but got {diagonal!r}.")
+            self.diagonal = jnp.asarray(diagonal, jnp.result_type(float))
+
+    @property
+    def is_prepared(self) -> bool:
+        return self.diagonal is not None
+
+    def prepared(self, target: Target, hessian: Hessian) -> tuple["DLPTrace", str]:
+        found = smallest_trace(hessian.matrix)
+        # A site without couplings would have D = 0: no limit on its moves, and no scale to tune.
+        values = np.maximum(found.values, 1e-2 * max(found.values.mean(), 1e-6))
+        values = values / values.mean()  # so that step sizes mean what they mean in DMALA
+        diagonal = jnp.asarray(values, jnp.result_type(float))
+        return replaced(self, diagonal=diagonal), f"{hessian.origin}; {found}"
+
+    def init(self, target: Target, x: Integer[Array, "*shape"]) -> State:
+        return start_state(target, x)
+
+    def step(self, key: PRNGKeyArray, target: Target, state: State) -> tuple[State, Info]:
+        stiffness = 1 / self.step_size if self.diagonal is None else self.diagonal / self.step_size
+
+        def logits(state: State) -> Logits:
+            return langevin_logits(target, state, self.balancing, stiffness)
+
+        return factorised_step(key, target, state, logits(state), lambda there: (logits(there), 0.0))
+
+    def log_scale(self, target: Target) -> Float[Array, ""]:
+        return log_scale_of(self.step_size, target)
+
+    def with_log_scale(self, target: Target, value: Float[Array, ""]) -> "DLPTrace":
+        return replaced(self, step_size=step_size_of(value, target))
+
+
+def langevin_logits(
+    target: Target, state: State, balancing: Balancing, stiffness: Float[Array, "*n"], push: Logits | None = None
+) -> Logits:
+    """log g(exp(r + push)) - stiffness d / 2, with 0 at the current level; `stiffness` is a number or one per site."""
+    space, x = target.space, state.x.reshape(-1)
+    ratios = effective_ratios(target, state.x, state.cache)
+    stiffness = stiffness.astype(ratios.dtype)
+    if stiffness.ndim and ratios.ndim > 1:
+        stiffness = stiffness[:, None]
+    pushed = ratios if push is None else ratios + push
+    logits = balancing(pushed) - stiffness * space.squared_moves(x) / 2
+    logits = jnp.where(jnp.isneginf(ratios), -jnp.inf, logits)  # barred moves stay barred whatever g(0) is
+    return logits if space.has_two_levels else jnp.where(is_level(x, space.num_levels), 0, logits)
+
+
+def total_log_rate(target: Target, state: State, balancing: Balancing) -> Float[Array, ""]:
+    """log Z(x), Z the sum of g over all single-site changes."""
+    ratios = effective_ratios(target, state.x, state.cache)
+    rates = jnp.where(jnp.isneginf(ratios), -jnp.inf, balancing(ratios))
+    if not target.space.has_two_levels:
+        rates = jnp.where(is_level(state.x.reshape(-1), target.space.num_levels), -jnp.inf, rates)
+    return logsumexp(rates)
+
+
+# The scale is s = log of the factor that the penalty puts on the shortest move, s = -d_min / (2 eps), as long as
+# moves are rare (each unit of s multiplies the number of moves by e). Above s = -1 it continues smoothly as the
+# logarithm of eps.
+def log_scale_of(step_size: Float[Array, ""], target: Target) -> Float[Array, ""]:
+    s = -target.space.smallest_squared_move / (2 * step_size)
+    return jnp.where(s < -1, s, -1 - jnp.log(-s)).astype(jnp.float32)
+
+
+def step_size_of(log_scale: Float[Array, ""], target: Target) -> Float[Array, ""]:
+    value = jnp.clip(log_scale, -30.0, 12.0)
+    s = jnp.where(value < -1, value, -jnp.exp(-(value + 1)))
+    return (-target.space.smallest_squared_move / (2 * s)).astype(jnp.float32)
+
+
+def positive(name: str, value: float) -> Float[Array, ""]:
+    """A scale as a leaf."""
+    if not np.isfinite(value) or value <= 0:
+        raise ValueError(f"{name} must be a positive number, but got {value}.")
+    return jnp.asarray(value, jnp.float32)

@@ -7,9 +7,14 @@ from discrax.core.kernel import Kernel
 from discrax.core.space import Binary, Categorical, Ordinal, Space, Spin
 from discrax.core.target import Target, offered
 from discrax.samplers.balancing import unknown_name
+from discrax.samplers.block_gibbs import BlockGibbs, HammingBall
+from discrax.samplers.continuous_time import DLMC, DLMCf
+from discrax.samplers.exact_path import LB, ExactPAS
+from discrax.samplers.gaussian_auxiliary import ab_first, ab_max, ab_shift, ab_trace, avg, pavg
 from discrax.samplers.gibbs import gibbs
-from discrax.samplers.langevin import DMALA
+from discrax.samplers.langevin import DMALA, DULA, DLPTrace
 from discrax.samplers.locally_balanced import GWG, PAS
+from discrax.samplers.ordinal import MHUniform, OrdinalGWG
 from discrax.samplers.random_walk import RandomWalk
 
 ALL_SPACES = (Binary, Spin, Ordinal, Categorical)
@@ -30,10 +35,26 @@ REGISTRY = {
     row.name: row
     for row in (
         Sampler("rwm", RandomWalk, "random walk Metropolis on R uniformly chosen sites"),
+        Sampler("mh_uniform", MHUniform, "random walk Metropolis on a box around all sites"),
         Sampler("gibbs", gibbs, "Gibbs: random, systematic or chromatic scan"),
+        Sampler("block_gibbs", BlockGibbs, "Gibbs on blocks of sites"),
+        Sampler("hamming_ball", HammingBall, "Hamming ball sampler on blocks of sites"),
+        Sampler("lb", LB, "locally balanced: one site, exact ratios", takes_balancing=True),
+        Sampler("pas_exact", ExactPAS, "a path of R sites, exact ratios after each", takes_balancing=True),
         Sampler("gwg", GWG, "Gibbs with gradients: R sites drawn with replacement", takes_balancing=True),
+        Sampler("gwg_ordinal", OrdinalGWG, "Gibbs with gradients: one site, up to r grid steps", takes_balancing=True),
         Sampler("pas", PAS, "path auxiliary sampler: R sites drawn without replacement", takes_balancing=True),
         Sampler("dmala", DMALA, "discrete Langevin: all sites at once", takes_balancing=True),
+        Sampler("dula", DULA, "discrete Langevin, unadjusted: not exact", takes_balancing=True),
+        Sampler("dlp_trace", DLPTrace, "discrete Langevin, a step size per site from curvature", takes_balancing=True),
+        Sampler("dlmc", DLMC, "all sites for a time, by interpolation", takes_balancing=True),
+        Sampler("dlmcf", DLMCf, "all sites for a time, by an Euler step", takes_balancing=True),
+        Sampler("avg", avg, "Gaussian auxiliary variable"),
+        Sampler("pavg", pavg, "Gaussian auxiliary variable, preconditioned"),
+        Sampler("ab_first", ab_first, "any-scale balanced, first order"),
+        Sampler("ab_shift", ab_shift, "any-scale balanced, second order, D = lambda I"),
+        Sampler("ab_max", ab_max, "any-scale balanced, second order, smallest largest eigenvalue"),
+        Sampler("ab_trace", ab_trace, "any-scale balanced, second order, smallest trace"),
     )
 }
 

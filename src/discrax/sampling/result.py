@@ -32,7 +32,7 @@ class Result:
     mean_stats: dict[str, np.ndarray]  # per chain
     warmup_stats: dict[str, np.ndarray]
     warmup_draws: np.ndarray | None
-    report: AcceptanceReport | None
+    reports: tuple[Any, ...]  # what each part of warm-up tried and chose
     seconds: float  # of drawing; warm-up and compilation apart
     warmup_seconds: float
     compile_seconds: float
@@ -40,6 +40,11 @@ class Result:
     thinning: int
     num_draws: int  # per chain
     states: State = field(repr=False)  # the last states of all chains: pass `init=result.states.x` to go on
+
+    @property
+    def report(self) -> Any:
+        """Of the last tuning in warm-up, or None."""
+        return self.reports[-1] if self.reports and not isinstance(self.reports[-1], str) else None
 
     @property
     def num_chains(self) -> int:
@@ -72,11 +77,14 @@ class Result:
         notes = []
         if not self.is_complete:
             notes.append(f"The run was interrupted after {self.num_draws} draws; what was drawn is here.")
-        if self.report is not None and self.num_draws and abs(self.report.reached_rate - self.report.asked_rate) > 0.1:
-            notes.append(
-                f"Warm-up asked for acceptance {self.report.asked_rate:.3f} "
-                f"but ended at {self.report.reached_rate:.3f}."
-            )
+        report = self.report
+        if isinstance(report, AcceptanceReport) and self.num_draws:
+            if abs(report.reached_rate - report.asked_rate) > 0.1:
+                notes.append(
+                    f"Warm-up asked for acceptance {report.asked_rate:.3f} but ended at {report.reached_rate:.3f}."
+                )
+        if not self.kernel.is_exact:
+            notes.append(f"{type(self.kernel).__name__} makes no accept/reject step: its law is near the target's only.")
         return Summary(
             title=title,
             num_chains=self.num_chains,
@@ -87,7 +95,7 @@ class Result:
             seconds=self.seconds,
             compile_seconds=self.compile_seconds,
             scalars=tuple(scalars),
-            adaptation=None if self.report is None else str(self.report),
+            adaptation="; ".join(map(str, self.reports)) or None,
             invalid=int(np.rint(invalid)),
             stuck_chains=tuple(int(chain) for chain in np.flatnonzero(stats["jump"] == 0)) if self.num_draws else (),
             never_moved=self._never_moved(),

@@ -1,17 +1,18 @@
 """`sample`: checks, warm-up, drawing, and collecting what the driver hands over."""
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from discrax.adaptation import AcceptanceRate
+from discrax.adaptation import AcceptanceRate, JumpProbes, knobs_of
 from discrax.core import random
-from discrax.core.driver import STATS, Chunk, Ensemble, Recorder, chunk_length, drive, start
+from discrax.core.driver import STATS, Adapter, Chunk, Ensemble, Recorder, chunk_length, drive, start
 from discrax.core.kernel import Kernel, Sized, Tunable
 from discrax.core.target import Target
+from discrax.curvature.hessian import Preconditioned, estimated_hessian, exact_hessian
 from discrax.samplers import build_kernel
 from discrax.sampling.checks import check_counts, check_gradient, check_start, check_target, initial_states
 from discrax.sampling.progress import ProgressBar, wants_progress
@@ -32,7 +33,7 @@ def sample(
     init: Array | np.ndarray | None = None,
     keep: str | Callable[[Array], Any] = "draws",
     keep_warmup: bool = False,
-    adaptation: AcceptanceRate | str | None = "auto",
+    adaptation: Adapter | Sequence[Adapter] | str | None = "auto",
     chunk_size: int | None = None,
     progress: bool | None = None,
 ) -> Result:
@@ -44,8 +45,8 @@ def sample(
     - `init`: codes of shape (*sites) or (chain, *sites); uniformly random by default.
     - `keep`: "draws" (all codes), a function of the codes (its values are kept), or "moments" (running mean and
       variance of the embedding: memory does not grow with the number of draws).
-    - `adaptation`: "auto" tunes a tunable kernel to its optimal acceptance rate during warm-up and freezes it; None
-      leaves it as it is; or `discrax.AcceptanceRate(rate, rule)`.
+    - `adaptation`: "auto" tunes the kernel during warm-up as suits it (to its optimal acceptance rate, or to the
+      longest jumps) and freezes it; None leaves it as it is; or one or more of the rules in `discrax.adaptation`.
     - `chunk_size`: draws per compiled scan; it changes when the host hears of the run, never the draws.
     - `progress`: a progress bar; by default in terminals and notebooks, not in CI.
 
@@ -55,13 +56,13 @@ def sample(
     check_target(target)
     kernel = build_kernel(sampler, target)
     check_gradient(target, kernel)
-    adapter = _adapter(adaptation, kernel)
-    if not num_warmup:
-        adapter = None
     if not callable(keep) and keep not in ("draws", "moments"):
         raise ValueError(f"keep is 'draws', 'moments' or a function of the codes, but got {keep!r}.")
+    reports: list[Any] = []
+    kernel, wants_burn_in = _with_exact_hessian(kernel, target, num_warmup, reports)
+    stages = _stages(adaptation, kernel, num_warmup, wants_burn_in)
     if isinstance(kernel, Sized):
-        kernel = kernel.sized(target, room=adapter is not None)
+        kernel = kernel.sized(target, room=any(stage.adapter is not None for stage in stages))
 
     for_init, for_chains = random.split(random.as_threefry(key), 2)
     x = initial_states(for_init, target, num_chains, init)
@@ -73,24 +74,39 @@ def sample(
     ensemble, compile_seconds = start(target, kernel, x, recorder)
     check_start(ensemble.states, kernel)
     empty = ensemble.moments
-    warmup, drawn, report = _Phase("warm-up", num_warmup, shown), _Phase("sampling", num_samples, shown), None
-    if num_warmup:
+    warmup, drawn = [], Phase("sampling", num_samples, shown)
+    ensemble = ensemble._replace(moments=None)
+    for stage in stages:
+        phase = Phase(stage.title, stage.num_steps, shown)
+        warmup.append(phase)
+        adapter = None if stage.adapter is None else _planned(stage.adapter, ensemble.kernel, stage.num_steps)
         chunks = _warm_up(
             keys,
             target,
             ensemble,
-            num_warmup,
-            chunk_size or chunk_length(num_warmup, work),
+            stage.num_steps,
+            chunk_size or chunk_length(stage.num_steps, work),
             adapter,
-            keep_warmup,
+            keep_warmup or stage.prepares,
         )
-        ensemble = warmup.collect(chunks, ensemble)
+        ensemble = phase.collect(chunks, ensemble)
         if adapter is not None and ensemble.memory is not None:  # None: interrupted before the first chunk
             kernel, report = adapter.freeze(target, ensemble.kernel, ensemble.memory)
+            reports.append(report)
+            ensemble = ensemble._replace(kernel=kernel, memory=None)
+        if phase.is_interrupted:
+            break
+        kernel = ensemble.kernel
+        if stage.prepares:
+            assert isinstance(kernel, Preconditioned)
+            kernel, how = kernel.prepared(target, estimated_hessian(target, phase.kept(), kernel.estimator))
+            reports.append(how)
+            ensemble = ensemble._replace(kernel=kernel)
+    is_interrupted = any(phase.is_interrupted for phase in warmup)
     if isinstance(kernel, Sized):
         kernel = kernel.sized(target, room=False)
     ensemble = ensemble._replace(kernel=kernel, memory=None, moments=empty)
-    if not warmup.is_interrupted:
+    if not is_interrupted:
         length = chunk_size or chunk_length(num_samples, work * thinning)
         chunks = drive(keys, target, ensemble, num_samples, chunk=length, thinning=thinning, recorder=recorder)
         ensemble = drawn.collect(chunks, ensemble)
@@ -109,34 +125,102 @@ def sample(
         moments=moments,
         stats=stats,
         mean_stats=mean_stats,
-        warmup_stats=warmup.stats(),
-        warmup_draws=warmup.kept() if keep_warmup else None,
-        report=report,
+        warmup_stats=_joined([phase.stats() for phase in warmup]),
+        warmup_draws=_joined([phase.kept() for phase in warmup]) if keep_warmup else None,
+        reports=tuple(reports),
         seconds=drawn.seconds,
-        warmup_seconds=warmup.seconds,
-        compile_seconds=compile_seconds + warmup.compile_seconds + drawn.compile_seconds,
-        is_complete=not (warmup.is_interrupted or drawn.is_interrupted),
+        warmup_seconds=sum(phase.seconds for phase in warmup),
+        compile_seconds=compile_seconds + sum(phase.compile_seconds for phase in [*warmup, drawn]),
+        is_complete=not (is_interrupted or drawn.is_interrupted),
         thinning=thinning,
         num_draws=drawn.filled,
         states=ensemble.states,
     )
 
 
+class Stage(NamedTuple):
+    """A part of warm-up."""
+
+    title: str
+    num_steps: int
+    adapter: Adapter | None
+    prepares: bool  # the kernel gets its second-order information from the draws of this stage
+
+
+_LEAST_BURN_IN = 10
+
+
+def _with_exact_hessian(
+    kernel: Kernel, target: Target, num_warmup: int, reports: list[Any]
+) -> tuple[Kernel, bool]:
+    """The kernel with the Hessian of a quadratic target if it wants one, and whether a burn-in must estimate it."""
+    if not isinstance(kernel, Preconditioned) or kernel.is_prepared:
+        return kernel, False
+    hessian = exact_hessian(target)
+    if hessian is not None:
+        kernel, how = kernel.prepared(target, hessian)
+        reports.append(how)
+        return kernel, False
+    if num_warmup < 3 * _LEAST_BURN_IN:
+        raise ValueError(
+            f"{type(kernel).__name__} estimates the Hessian of this target in warm-up, which takes at least "
+            f"{3 * _LEAST_BURN_IN} steps, but num_warmup is {num_warmup}; raise it or pass the matrix to the sampler."
+        )
+    return kernel, True
+
+
+def _stages(adaptation: Any, kernel: Kernel, num_warmup: int, wants_burn_in: bool) -> list[Stage]:
+    """A burn-in of a third of warm-up where the Hessian must be estimated; then the tuning of the kernel as it will be.
+
+    Several adapters share warm-up equally.
+    """
+    if not num_warmup:
+        _adapters(adaptation, kernel)  # its mistakes are mistakes all the same
+        return []
+    stages, left = [], num_warmup
+    if wants_burn_in:
+        left -= num_warmup // 3
+        first = _adapters("auto" if adaptation is not None else None, kernel)
+        stages.append(Stage("burn-in", num_warmup // 3, first[0] if first else None, True))
+    adapters = _adapters(adaptation, kernel) or (None,)
+    for i, adapter in enumerate(adapters):
+        share = left // len(adapters) + (left % len(adapters) if i == 0 else 0)
+        stages.append(Stage("warm-up", share, adapter, False))
+    return stages
+
+
+def _adapters(adaptation: Any, kernel: Kernel) -> tuple[Adapter, ...]:
+    if adaptation is None:
+        return ()
+    if isinstance(adaptation, str) and adaptation == "auto":
+        if isinstance(kernel, Tunable):
+            return (AcceptanceRate(),)
+        return (JumpProbes(),) if knobs_of(kernel) else ()
+    adapters = tuple(adaptation) if isinstance(adaptation, tuple | list) else (adaptation,)
+    for adapter in adapters:
+        if not isinstance(adapter, Adapter):
+            raise TypeError(
+                "adaptation is 'auto', None, or one or more of AcceptanceRate, JumpProbes, StepSearch and GammaRule, "
+                f"but got {adapter!r}."
+            )
+        if not (isinstance(kernel, Preconditioned) and not kernel.is_prepared):  # it may yet get the knobs
+            adapter.check(kernel)
+    return adapters
+
+
+def _planned(adapter: Adapter, kernel: Kernel, num_steps: int) -> Adapter:
+    adapter.check(kernel)
+    return adapter.planned(kernel, num_steps)
+
+
+def _joined(parts: list[Any]) -> Any:
+    """The stages of warm-up one after another along the axis of draws."""
+    parts = [part for part in parts if part is not None and jax.tree.leaves(part)]
+    return jax.tree.map(lambda *leaves: np.concatenate(leaves, axis=1), *parts) if parts else {}
+
+
 def _codes(x: Array) -> Array:
     return x
-
-
-def _adapter(adaptation: AcceptanceRate | str | None, kernel: Kernel) -> AcceptanceRate | None:
-    if adaptation is None:
-        return None
-    if adaptation == "auto":
-        return AcceptanceRate() if isinstance(kernel, Tunable) else None
-    if not isinstance(adaptation, AcceptanceRate):
-        raise TypeError(f"adaptation is 'auto', None or an AcceptanceRate, but got {adaptation!r}.")
-    if not isinstance(kernel, Tunable):
-        raise ValueError(f"{type(kernel).__name__} has no scale to tune; pass adaptation=None.")
-    adaptation.check(kernel)
-    return adaptation
 
 
 def _warm_up(
@@ -144,7 +228,6 @@ def _warm_up(
 ) -> Iterator[Chunk]:
     """Statistics are recorded, draws where asked; a kernel that outgrows its capacity is enlarged between chunks."""
     recorder = Recorder(_codes if keep_draws else None)
-    ensemble = ensemble._replace(moments=None)
     if adapter is None:
         return drive(keys, target, ensemble, num_steps, chunk=chunk, recorder=recorder)
 
@@ -157,7 +240,7 @@ def _warm_up(
     return drive(keys, target, ensemble, num_steps, chunk=chunk, adapter=adapter, recorder=recorder, resize=resize)
 
 
-class _Phase:
+class Phase:
     """Collects the chunks of warm-up or of drawing on the host. Ctrl-C ends it with what it has."""
 
     def __init__(self, title: str, total: int, show_progress: bool):

@@ -20,13 +20,13 @@ from numpy.typing import ArrayLike
 
 from discrax.core.levels import is_level
 from discrax.core.space import Binary, Categorical, Space, Spin
-from discrax.core.target import Coloured, Evaluation, ExactRatios, LocalChanges, RatioUpdates
+from discrax.core.target import Coloured, Evaluation, ExactRatios, LocalChanges, QuadraticForm, RatioUpdates
 from discrax.targets.coupling import Coupling, Dense, Lattice, Sparse, as_edges
 
 Family = TypeVar("Family", bound="Quadratic")
 
 
-class Quadratic(ExactRatios, LocalChanges, RatioUpdates, Coloured):
+class Quadratic(ExactRatios, LocalChanges, RatioUpdates, Coloured, QuadraticForm):
     """log pi(x) = e' J e / 2 + b' e. `coupling` is J: a `Coupling`, or a symmetric matrix."""
 
     space: Space
@@ -60,6 +60,13 @@ class Quadratic(ExactRatios, LocalChanges, RatioUpdates, Coloured):
     def _of(cls: type[Family], space: Space, coupling: Coupling, linear: ArrayLike) -> Family:
         """For the constructors of the families below, which add nothing but names."""
         return cls(space, coupling, linear)
+
+    def hessian(self) -> tuple[Int[np.ndarray, "m 2"], Float[np.ndarray, " m"]]:
+        sites = np.arange(self.space.num_sites, dtype=np.int32)
+        others, weights = (np.asarray(table) for table in self.coupling.neighbours(jnp.asarray(sites)))
+        rows = np.broadcast_to(sites[:, None], others.shape)
+        once = (weights != 0) & (rows <= others)
+        return np.stack([rows[once], others[once]], axis=1), weights[once]
 
     def log_prob(self, e: Float[Array, "..."]) -> Float[Array, ""]:
         return jnp.sum(e * (self.coupling.product(e) / 2 + self.linear))

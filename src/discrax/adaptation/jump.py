@@ -1,0 +1,378 @@
+"""Adaptation by jump distance: values of a kernel's knobs are tried in turn, and those that jump furthest are kept.
+
+A value is judged by the mean jump of all chains over a window of steps; the chains go on from where they are. At the
+end the best value is frozen. Three rules:
+
+- `JumpProbes`: coordinate probes. One knob theta after the other is tried at its value, above and below, and moves to
+  the best. With rule="paper" (Sun et al., 2023) the probes are theta (1 +- gamma), gamma = 0.2, and gamma shrinks by
+  0.9 after a round that changed nothing. The default, rule="robust", first tries a coarse grid of all knobs, and gives
+  each knob a step of its own on the log scale, which halves when the middle wins and grows while one side does: from
+  a bad start it arrives in tens of windows instead of hundreds.
+- `StepSearch` (Rhodes and Gutmann, 2022): five values of one knob, then nine around the best of them.
+- `GammaRule` (the same): the multiple gamma of a preconditioner keeps changing in one direction while the jump grows and
+  turns round when it falls; the change delta = 0.25 decays by 0.99 per window.
+"""
+
+import itertools
+from abc import abstractmethod
+from typing import Any, ClassVar, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from discrax.core.kernel import Info, Kernel, Probed, State, Tunable, replaced
+from discrax.core.target import Target
+
+RADII = (1.0, 5.0, 10.0, 15.0, 20.0)
+DECADES = (0.05, 0.5, 5.0, 50.0, 500.0)
+
+
+class JumpReport(NamedTuple):
+    """What warm-up tried and chose."""
+
+    chosen: dict[str, float]
+    jump: float  # the mean jump with the chosen values when they were last judged
+    rule: str
+    num_steps: int
+    window: int
+    tried: tuple[tuple[tuple[float, ...], float], ...]  # values, and the mean jump with them
+
+    def __str__(self) -> str:
+        values = ", ".join(f"{name} = {value:.4g}" for name, value in self.chosen.items())
+        return (
+            f"{values} (jump {self.jump:.4g}; tried {len(self.tried)} settings for {self.window} steps each, {self.rule} rule)"
+        )
+
+
+class Memory(NamedTuple):
+    count: Int[Array, ""]  # steps in this window
+    total: Float[Array, ""]  # of the jumps in it
+    steps: Int[Array, ""]
+    plan: Any
+    history: Float[Array, "windows knobs_and_score"]
+    filled: Int[Array, ""]
+
+
+def knobs_of(kernel: Kernel) -> dict[str, tuple[float, ...]]:
+    """The knobs of a kernel with the values to try first; a scale that is tuned to a rate is one too."""
+    if isinstance(kernel, Probed):
+        return kernel.knobs
+    if isinstance(kernel, Tunable):
+        return {kernel.parameter: RADII if kernel.parameter == "radius" else DECADES}
+    return {}
+
+
+def turned(kernel: Any, names: tuple[str, ...], values: Float[Array, " knobs"]) -> Any:
+    """The kernel with its knobs at other values."""
+    for name, value in zip(names, values, strict=True):
+        if isinstance(kernel, Probed):
+            kernel = kernel.with_knob(name, value)
+        else:
+            kernel = replaced(kernel, **{name: value.astype(jnp.float32)})
+    return kernel
+
+
+def knob_values(kernel: Any, names: tuple[str, ...]) -> Float[Array, " knobs"]:
+    read = kernel.knob if isinstance(kernel, Probed) else lambda name: getattr(kernel, name)
+    return jnp.stack([jnp.asarray(read(name), jnp.float32) for name in names])
+
+
+class _Windowed(eqx.Module):
+    """What the rules share: windows, their scores, and a record of them. A rule says what to try next."""
+
+    names: eqx.AbstractVar[tuple[str, ...] | None]
+    window: eqx.AbstractVar[int | None]  # steps; None until planned
+    num_windows: eqx.AbstractVar[int]
+    title: eqx.AbstractVar[str]
+    most_knobs: ClassVar[int | None] = None  # that it tunes if none is named
+
+    @abstractmethod
+    def first_plan(self, kernel: Any) -> Any: ...
+
+    @abstractmethod
+    def trial(self, plan: Any) -> Float[Array, " knobs"]:
+        """The values to try in the next window."""
+
+    @abstractmethod
+    def judged(self, plan: Any, score: Float[Array, ""]) -> Any:
+        """The plan after the present trial was given its score."""
+
+    @abstractmethod
+    def best(self, plan: Any) -> Float[Array, " knobs"]: ...
+
+    @abstractmethod
+    def wanted_windows(self, kernel: Any) -> int:
+        """How many windows a warm-up should be cut into."""
+
+    def check(self, kernel: Kernel) -> None:
+        knobs = knobs_of(kernel)
+        if not knobs:
+            raise ValueError(f"{type(kernel).__name__} has no knob to tune; pass adaptation=None.")
+        unknown = [name for name in self.names or () if name not in knobs]
+        if unknown:
+            raise ValueError(f"{type(kernel).__name__} has no knob {unknown[0]!r}; it has {', '.join(knobs)}.")
+
+    @abstractmethod
+    def schedule(self, kernel: Any, names: tuple[str, ...]) -> dict[str, Any]:
+        """Other fields that depend on the kernel."""
+
+    def planned(self, kernel: Kernel, num_steps: int) -> Any:
+        names = self.names or tuple(knobs_of(kernel))[: self.most_knobs]
+        window = self.window or max(3, min(1000, num_steps // self.wanted_windows(kernel)))
+        own = self.schedule(kernel, names)
+        return replaced(self, names=names, window=window, num_windows=-(-num_steps // window), **own)
+
+    def init(self, target: Target, kernel: Any) -> Memory:
+        zero = jnp.zeros((), jnp.int32)
+        history = jnp.zeros((self.num_windows, len(self.names or ()) + 1), jnp.float32)
+        return Memory(zero, jnp.zeros((), jnp.float32), zero, self.first_plan(kernel), history, zero)
+
+    def update(self, target: Target, kernel: Any, memory: Memory, states: State, info: Info) -> tuple[Any, Memory]:
+        assert self.names is not None
+        assert self.window is not None
+        # The kernel that made the step is the trial, except in the first window of a chain that starts elsewhere.
+        count, total = memory.count + 1, memory.total + jnp.mean(info.jump)
+        is_full = count == self.window
+        score = total / self.window
+        tried = knob_values(kernel, self.names)
+        row = jnp.concatenate([tried, score[None]])
+        place = jnp.where(is_full, memory.filled, self.num_windows)
+        history = memory.history.at[place].set(row, mode="drop")
+        judged = self.judged(memory.plan, score)
+        plan = jax.tree.map(lambda new, old: jnp.where(is_full, new, old), judged, memory.plan)
+        after = Memory(
+            jnp.where(is_full, 0, count),
+            jnp.where(is_full, 0.0, total),
+            memory.steps + 1,
+            plan,
+            history,
+            memory.filled + is_full,
+        )
+        return turned(kernel, self.names, self.trial(plan)), after
+
+    def freeze(self, target: Target, kernel: Any, memory: Memory) -> tuple[Any, JumpReport]:
+        assert self.names is not None
+        kernel = turned(kernel, self.names, self.best(memory.plan))
+        values = knob_values(kernel, self.names)
+        rows = np.asarray(memory.history)[: int(memory.filled)]
+        tried = tuple((tuple(map(float, row[:-1])), float(row[-1])) for row in rows)
+        nearest = [score for setting, score in tried if np.allclose(setting, values, rtol=1e-5)]
+        jump = nearest[-1] if nearest else float("nan")
+        chosen = dict(zip(self.names, map(float, values), strict=True))
+        return kernel, JumpReport(chosen, jump, self.title, int(memory.steps), int(self.window or 0), tried)
+
+
+class ProbePlan(NamedTuple):
+    turn: Int[Array, ""]  # windows judged so far, up to the end of the grid
+    middle: Float[Array, " knobs"]
+    score: Float[Array, ""]  # the best of the grid
+    knob: Int[Array, ""]
+    phase: Int[Array, ""]  # 0: the middle, 1: above, 2: below
+    scores: Float[Array, " 3"]
+    step: Float[Array, " knobs"]
+    following: Float[Array, " knobs"]  # where the middle goes after a round (paper)
+    last: Int[Array, " knobs"]  # which side won last
+
+
+class JumpProbes(_Windowed):
+    """Coordinate probes of one or more knobs; `names=None` takes all that the kernel has."""
+
+    names: tuple[str, ...] | None = eqx.field(static=True, default=None)
+    rule: str = eqx.field(static=True, default="robust")
+    window: int | None = eqx.field(static=True, default=None)
+    num_windows: int = eqx.field(static=True, default=0)
+    grid: tuple[tuple[float, ...], ...] = eqx.field(static=True, default=())
+
+    def __check_init__(self):
+        if self.rule not in ("robust", "paper"):
+            raise ValueError(f"Unknown rule {self.rule!r}; known: robust, paper.")
+
+    @property
+    def title(self) -> str:
+        return f"{self.rule} probes"
+
+    def wanted_windows(self, kernel: Kernel) -> int:
+        if self.rule == "paper":
+            return 60
+        points = int(np.prod([len(values) for values in knobs_of(kernel).values()]))
+        return points + 3 * 4 * len(self.names or knobs_of(kernel))
+
+    def schedule(self, kernel: Any, names: tuple[str, ...]) -> dict[str, Any]:
+        if self.rule == "paper":
+            return {}
+        return {"grid": tuple(itertools.product(*(knobs_of(kernel)[name] for name in names)))}
+
+    def first_plan(self, kernel: Any) -> ProbePlan:
+        assert self.names is not None
+        k, zero = len(self.names), jnp.zeros((), jnp.int32)
+        start = knob_values(kernel, self.names)
+        step = jnp.full(k, 0.2 if self.rule == "paper" else np.log(2), jnp.float32)
+        no_scores = jnp.zeros(3, jnp.float32)
+        last = jnp.zeros(k, jnp.int32)
+        return ProbePlan(zero, start, jnp.float32(-1), zero, zero, no_scores, step, start, last)
+
+    def trial(self, plan: ProbePlan) -> Float[Array, " knobs"]:
+        step = plan.step[plan.knob]
+        if self.rule == "paper":
+            factors = jnp.stack([jnp.ones_like(step), 1 + step, 1 - step])
+        else:
+            factors = jnp.exp(jnp.stack([jnp.zeros_like(step), step, -step]))
+        probe = plan.middle.at[plan.knob].multiply(factors[plan.phase])
+        if not self.grid:
+            return probe
+        points = jnp.asarray(self.grid, jnp.float32)
+        return jnp.where(plan.turn < len(self.grid), points[jnp.minimum(plan.turn, len(self.grid) - 1)], probe)
+
+    def judged(self, plan: ProbePlan, score: Float[Array, ""]) -> ProbePlan:
+        probed = self._after_probe(plan, score)
+        if not self.grid:
+            return probed
+        here, better = self.trial(plan), score > plan.score
+        searched = plan._replace(
+            turn=plan.turn + 1,
+            middle=jnp.where(better, here, plan.middle),
+            following=jnp.where(better, here, plan.middle),
+            score=jnp.where(better, score, plan.score),
+        )
+        in_grid = plan.turn < len(self.grid)
+        return jax.tree.map(lambda a, b: jnp.where(in_grid, a, b), searched, probed)
+
+    def _after_probe(self, plan: ProbePlan, score: Float[Array, ""]) -> ProbePlan:
+        k = plan.middle.shape[0]
+        scores = plan.scores.at[plan.phase].set(score)
+        # Ties stay in the middle; where nothing moved at all, smaller is the way out.
+        winner = jnp.where(jnp.max(scores) > 0, jnp.argmax(scores), 2)
+        at_end = plan.phase == 2
+        best = self.trial(plan._replace(phase=winner, turn=jnp.asarray(len(self.grid), jnp.int32)))
+        if self.rule == "paper":
+            following = plan.following.at[plan.knob].set(best[plan.knob])
+            round_ends = plan.knob == k - 1
+            middle = jnp.where(round_ends, following, plan.middle)
+            unchanged = jnp.all(following == plan.middle)
+            step = jnp.where(round_ends & unchanged, 0.9 * plan.step, plan.step)
+        else:
+            following = middle = best
+            again = (winner == plan.last[plan.knob]) & (winner > 0)
+            factor = jnp.where(winner == 0, 0.5, jnp.where(again, 1.5, 1.0))
+            step = plan.step.at[plan.knob].multiply(factor)
+        finished = plan._replace(
+            middle=middle,
+            following=following,
+            step=jnp.clip(step, 1e-3, 2.0),
+            knob=(plan.knob + 1) % k,
+            phase=jnp.zeros_like(plan.phase),
+            scores=jnp.zeros_like(scores),
+            last=plan.last.at[plan.knob].set(winner.astype(jnp.int32)),
+        )
+        going_on = plan._replace(phase=plan.phase + 1, scores=scores)
+        return jax.tree.map(lambda a, b: jnp.where(at_end, a, b), finished, going_on)
+
+    def best(self, plan: ProbePlan) -> Float[Array, " knobs"]:
+        return plan.middle
+
+
+class SearchPlan(NamedTuple):
+    turn: Int[Array, ""]
+    best: Float[Array, ""]
+    score: Float[Array, ""]
+    coarse_best: Float[Array, ""]
+
+
+class StepSearch(_Windowed):
+    """Five coarse and nine fine values of one knob; `values=None` takes the kernel's own coarse ones."""
+
+    names: tuple[str, ...] | None = eqx.field(static=True, default=None)
+    values: tuple[float, ...] | None = eqx.field(static=True, default=None)
+    window: int | None = eqx.field(static=True, default=None)
+    num_windows: int = eqx.field(static=True, default=0)
+    most_knobs: ClassVar[int | None] = 1
+
+    @property
+    def title(self) -> str:
+        return "search"
+
+    def schedule(self, kernel: Any, names: tuple[str, ...]) -> dict[str, Any]:
+        return {"values": self.values or knobs_of(kernel)[names[0]]}
+
+    def wanted_windows(self, kernel: Kernel) -> int:
+        return len(self.values or DECADES) + 9
+
+    def first_plan(self, kernel: Any) -> SearchPlan:
+        assert self.values is not None
+        first = jnp.asarray(self.values[0], jnp.float32)
+        return SearchPlan(jnp.zeros((), jnp.int32), first, jnp.float32(-1), first)
+
+    def trial(self, plan: SearchPlan) -> Float[Array, " knobs"]:
+        assert self.values is not None
+        coarse, fine = jnp.asarray(self.values, jnp.float32), jnp.arange(1, 10, dtype=jnp.float32)
+        if self.values[-1] > 1.5 * self.values[-2]:  # decades: 1 .. 9 times the power of ten below
+            power = 10 ** jnp.floor(jnp.log10(plan.coarse_best) + 1e-4)
+            fine = fine * power
+            fine = jnp.where(plan.coarse_best == coarse[-1], fine + power, fine)  # the top may be passed: 2 .. 10
+        else:
+            fine = jnp.maximum(plan.coarse_best + fine - 5, coarse[0])
+        done = plan.turn >= len(self.values) + 9
+        values = jnp.concatenate([coarse, fine])
+        value = jnp.where(done, plan.best, values[jnp.minimum(plan.turn, len(self.values) + 8)])
+        return value[None]
+
+    def judged(self, plan: SearchPlan, score: Float[Array, ""]) -> SearchPlan:
+        assert self.values is not None
+        better = (score > plan.score) & (plan.turn < len(self.values) + 9)
+        best = jnp.where(better, self.trial(plan)[0], plan.best)
+        in_coarse = plan.turn < len(self.values)
+        return SearchPlan(
+            plan.turn + 1,
+            best,
+            jnp.where(better, score, plan.score),
+            jnp.where(in_coarse, best, plan.coarse_best),
+        )
+
+    def best(self, plan: SearchPlan) -> Float[Array, " knobs"]:
+        return plan.best[None]
+
+
+class GammaPlan(NamedTuple):
+    gamma: Float[Array, ""]
+    delta: Float[Array, ""]
+    direction: Float[Array, ""]
+    score: Float[Array, ""]
+
+
+class GammaRule(_Windowed):
+    """The multiple gamma of PAVG's preconditioner."""
+
+    names: tuple[str, ...] | None = eqx.field(static=True, default=("gamma",))
+    window: int | None = eqx.field(static=True, default=None)
+    num_windows: int = eqx.field(static=True, default=0)
+
+    @property
+    def title(self) -> str:
+        return "gamma"
+
+    def schedule(self, kernel: Any, names: tuple[str, ...]) -> dict[str, Any]:
+        return {}
+
+    def wanted_windows(self, kernel: Kernel) -> int:
+        return 30
+
+    def first_plan(self, kernel: Any) -> GammaPlan:
+        gamma = knob_values(kernel, ("gamma",))[0]
+        return GammaPlan(gamma, jnp.float32(0.25), jnp.float32(1), jnp.float32(-1))
+
+    def trial(self, plan: GammaPlan) -> Float[Array, " knobs"]:
+        return plan.gamma[None]
+
+    def judged(self, plan: GammaPlan, score: Float[Array, ""]) -> GammaPlan:
+        direction = jnp.where(score > plan.score, plan.direction, -plan.direction)
+        scaled = plan.gamma * jnp.where(direction > 0, 1 + plan.delta, 1 / (1 + plan.delta))
+        moved = plan.gamma + direction * plan.delta
+        gamma = jnp.where(jnp.abs(plan.gamma) >= 1, scaled, moved)
+        gamma = jnp.where(plan.delta < 1e-4, plan.gamma, gamma)
+        return GammaPlan(gamma, 0.99 * plan.delta, direction, score)
+
+    def best(self, plan: GammaPlan) -> Float[Array, " knobs"]:
+        return plan.gamma[None]

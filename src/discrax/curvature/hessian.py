@@ -1,0 +1,169 @@
+"""W, a symmetric approximation of the Hessian of log pi in the embedding: exact where the target is quadratic, else
+estimated from the states of a burn-in.
+
+- `least_squares`: from moves z = x' - x and changes of the gradient v = G(x') - G(x), the symmetric W with the smallest
+  sum |W z - v|^2. With S = sum z z' and C = sum v z' it solves W S + S W = C + C', in the eigenbasis of S entry by entry.
+- `moments`: a multiple gamma of the covariance or of the precision of the states, whichever explains the second-order
+  part f(x') - f(x) - G(x).z = z' W z / 2 of the changes of f = log pi better (Rhodes and Gutmann, 2022).
+"""
+
+from abc import abstractmethod
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Integer
+
+from discrax.core.driver import compiled
+from discrax.core.kernel import Kernel
+from discrax.core.target import QuadraticForm, Target, bare, inverse_temperature, offered
+
+ESTIMATORS = ("least squares", "moments")
+LARGEST = 4000  # rows of an estimated, hence dense, W
+_MOST_PAIRS = 20_000
+_RIDGE = 1e-6
+
+
+class Hessian(NamedTuple):
+    matrix: Any  # a symmetric numpy array, or scipy.sparse where it came sparse
+    origin: str  # how it was found, for reports
+    is_exact: bool = False
+
+
+class Preconditioned(Kernel):
+    """A kernel that wants W before it is tuned: from a quadratic target at once, else from the draws of a burn-in.
+
+    Until it has it, it is a valid kernel without second-order information.
+    """
+
+    estimator: ClassVar[str] = "least squares"  # how it likes W to be estimated
+
+    @property
+    @abstractmethod
+    def is_prepared(self) -> bool: ...
+
+    @abstractmethod
+    def prepared(self, target: Target, hessian: Hessian) -> tuple["Preconditioned", str]:
+        """The kernel with W, and a sentence about it."""
+
+
+def checked_matrix(W: Any, name: str = "W") -> Any:
+    """A symmetric matrix as numpy array (or scipy.sparse as it is); a ValueError says what is wrong."""
+    is_sparse = hasattr(W, "tocoo")
+    W = W if is_sparse else np.asarray(W, float)
+    if W.ndim != 2 or W.shape[0] != W.shape[1]:
+        raise ValueError(f"{name} must be a square matrix, but got shape {W.shape}.")
+    values = W.data if is_sparse else W
+    if not np.isfinite(values).all():
+        raise ValueError(f"{name} must hold finite numbers, but some are NaN or infinite.")
+    asymmetry, size = abs(W - W.T).max(), abs(W).max()
+    if asymmetry > 1e-5 * max(size, 1e-30):
+        raise ValueError(
+            f"{name} must be symmetric, but it differs from its transpose by up to {asymmetry:.3g}; "
+            f"pass ({name} + {name}.T) / 2."
+        )
+    return W
+
+
+def exact_hessian(target: Target) -> Hessian | None:
+    """W of a quadratic target (at its temperature), or None."""
+    quadratic = offered(target, QuadraticForm)
+    if quadratic is None:
+        return None
+    edges, values = quadratic.hessian()
+    values, n = np.asarray(values, float) * float(inverse_temperature(target)), target.space.num_sites
+    apart = edges[:, 0] != edges[:, 1]
+    if len(edges) * 4 > n * n:
+        matrix = np.zeros((n, n))
+        np.add.at(matrix, (edges[:, 0], edges[:, 1]), values)
+        matrix += np.triu(matrix, 1).T
+        return Hessian(matrix, "W exact", True)
+    from scipy.sparse import csr_array
+
+    rows = np.concatenate([edges[:, 0], edges[apart, 1]])
+    columns = np.concatenate([edges[:, 1], edges[apart, 0]])
+    return Hessian(csr_array((np.concatenate([values, values[apart]]), (rows, columns)), shape=(n, n)), "W exact", True)
+
+
+class Pairs(NamedTuple):
+    """Consecutive states of chains in the embedding, with log pi and its gradient there."""
+
+    e: Float[np.ndarray, "pairs m"]
+    e_next: Float[np.ndarray, "pairs m"]
+    log_prob: Float[np.ndarray, " pairs"]
+    log_prob_next: Float[np.ndarray, " pairs"]
+    gradient: Float[np.ndarray, "pairs m"]
+    gradient_next: Float[np.ndarray, "pairs m"]
+
+
+def estimated_hessian(target: Target, draws: Integer[np.ndarray, "chains draws *sites"], estimator: str) -> Hessian:
+    """W from the draws of a burn-in; `estimator` is one of `ESTIMATORS`."""
+    pairs = _pairs(target, draws)
+    moved = int(np.any(pairs.e != pairs.e_next, axis=1).sum())
+    if moved < 2:
+        raise ValueError(
+            f"W is estimated from the moves of the burn-in, but its chains moved {moved} times; give warm-up more "
+            "steps, or a smaller first step size, or pass W."
+        )
+    matrix, share, name = least_squares(pairs) if estimator == "least squares" else moments(pairs)
+    matrix *= float(inverse_temperature(target))
+    return Hessian(matrix, f"W by {name} from {moved:,} moves, explaining {share:.0%} of the changes")
+
+
+def least_squares(pairs: Pairs) -> tuple[Float[np.ndarray, "m m"], float, str]:
+    """W, the share of the changes of the gradient that it explains, and the name of the method."""
+    z, v = pairs.e_next - pairs.e, pairs.gradient_next - pairs.gradient
+    S, C = z.T @ z, v.T @ z
+    s, V = np.linalg.eigh(S)
+    s = np.maximum(s, 0) + _RIDGE * np.trace(S) / len(S)
+    W = V @ ((V.T @ (C + C.T) @ V) / (s[:, None] + s[None, :])) @ V.T
+    W = (W + W.T) / 2
+    return W, float(1 - ((z @ W - v) ** 2).sum() / max((v**2).sum(), 1e-30)), "least squares"
+
+
+def moments(pairs: Pairs) -> tuple[Float[np.ndarray, "m m"], float, str]:
+    """gamma M, the share of the second-order changes of log pi that it explains, and which M it was."""
+    z = pairs.e_next - pairs.e
+    second_order = pairs.log_prob_next - pairs.log_prob - np.sum(pairs.gradient * z, axis=1)
+    covariance = np.atleast_2d(np.cov(pairs.e, rowvar=False))
+    variances = np.diag(covariance)
+    floor = np.where(variances < 1e-2, 1e-2, 0)  # a site that did not move has no precision
+    candidates = {"covariance": covariance, "precision": np.linalg.inv(covariance + np.diag(floor))}
+    best = None
+    for name, M in candidates.items():
+        curvature = np.sum((z @ M) * z, axis=1) / 2
+        gamma = float(curvature @ second_order / max(curvature @ curvature, 1e-30))
+        loss = float(((second_order - gamma * curvature) ** 2).sum())
+        if best is None or loss < best[0]:
+            best = loss, gamma * (M + M.T) / 2, f"{gamma:.3g} x {name}"
+    assert best is not None
+    return best[1], 1 - best[0] / max(float((second_order**2).sum()), 1e-30), best[2]
+
+
+def _pairs(target: Target, draws: Integer[np.ndarray, "chains draws *sites"]) -> Pairs:
+    """At most `_MOST_PAIRS` pairs, the latest of every chain."""
+    space, base = target.space, bare(target)
+    length = min(draws.shape[1], max(2, 1 + _MOST_PAIRS // draws.shape[0]))
+    late = jnp.asarray(draws[:, -length:]).reshape(-1, *space.shape)
+    program, _ = compiled(_values_and_gradients, (base, late), {})
+    e, value, gradient = (np.asarray(a, np.float64).reshape(draws.shape[0], length, -1) for a in program((base, late)))
+    if e.shape[2] > LARGEST:
+        raise ValueError(
+            f"W is estimated as a dense matrix, for at most {LARGEST:,} rows, but this target has {e.shape[2]:,}; "
+            "pass a sparse W, or use a sampler of first order."
+        )
+    flat = lambda a: a.reshape(-1, a.shape[2])  # noqa: E731
+    return Pairs(
+        *(flat(e[:, :-1]), flat(e[:, 1:])),
+        *(flat(value[:, :-1])[:, 0], flat(value[:, 1:])[:, 0]),
+        *(flat(gradient[:, :-1]), flat(gradient[:, 1:])),
+    )
+
+
+def _values_and_gradients(base: Target, x: Integer[Array, "states *sites"]) -> tuple[Array, Array, Array]:
+    def one(x):
+        e = base.space.embed(x)
+        return e, *jax.value_and_grad(base.log_prob)(e)
+
+    return jax.lax.map(one, x, batch_size=256)

@@ -1,0 +1,210 @@
+"""Metrics M = W + D of the Gaussian auxiliary samplers: W approximates the Hessian of log pi, D is diagonal.
+
+A metric can multiply, can draw e ~ N(0, M), and knows D. Its structure decides what a step costs:
+
+- `Isotropic`: W = 0 and D = 2 / eps;
+- `Spectral`: W = gamma * (a symmetric matrix by its eigenvectors), D = 2 / eps + max(0, -lambda_min(W));
+- `DenseRoot`: M = L L' with a dense L;
+- `Edges`: M is a sum over edges of rank-one matrices |W_ij| (u_i + s u_j)(u_i + s u_j)', s = sign W_ij, plus a
+  diagonal, which takes D_i >= sum_j |W_ij|: both operations cost O(edges);
+- `SparseRoot`: M = L L' with a sparse Cholesky factor L.
+
+They act on the first axis of an array of shape (n,), or (n, levels) for one-hot embeddings, or on all of it where
+their size is n * levels.
+"""
+
+from abc import abstractmethod
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from discrax.core import random
+
+
+class Metric(eqx.Module):
+    @property
+    @abstractmethod
+    def diagonal(self) -> Float[Array, "*n"]:
+        """D: a number, or one per row."""
+
+    @abstractmethod
+    def product(self, z: Float[Array, "n *levels"]) -> Float[Array, "n *levels"]:
+        """M z."""
+
+    @abstractmethod
+    def draw(self, key: PRNGKeyArray, shape: tuple[int, ...]) -> Float[Array, "n *levels"]:
+        """e ~ N(0, M) (of the given shape)."""
+
+
+def _normal(key: PRNGKeyArray, *shape: int) -> Float[Array, "..."]:
+    return random.normal(key, int(np.prod(shape))).reshape(shape).astype(jnp.result_type(float))
+
+
+def _matmul(matrix: Float[Array, "m m"], z: Float[Array, "..."]) -> Float[Array, "..."]:
+    flat = z.reshape(len(matrix), -1)
+    return jnp.matmul(matrix, flat, precision=lax.Precision.HIGHEST).reshape(z.shape)
+
+
+class Isotropic(Metric):
+    eps: Float[Array, ""]
+
+    @property
+    def diagonal(self) -> Float[Array, "*n"]:
+        return (2 / self.eps).astype(jnp.result_type(float))
+
+    def product(self, z: Float[Array, "n *levels"]) -> Float[Array, "n *levels"]:
+        return self.diagonal * z
+
+    def draw(self, key: PRNGKeyArray, shape: tuple[int, ...]) -> Float[Array, "n *levels"]:
+        return jnp.sqrt(self.diagonal) * _normal(key, *shape)
+
+
+class Spectral(Metric):
+    vectors: Float[Array, "m m"]  # columns
+    values: Float[Array, " m"]
+    eps: Float[Array, ""]
+    gamma: Float[Array, ""]
+
+    @classmethod
+    def of(cls, matrix: Float[np.ndarray, "m m"], eps, gamma=1.0) -> "Spectral":
+        values, vectors = np.linalg.eigh(np.asarray(matrix, float))
+        to_float = lambda a: jnp.asarray(a, jnp.result_type(float))  # noqa: E731
+        scalars = (jnp.asarray(eps, jnp.float32), jnp.asarray(gamma, jnp.float32))
+        return cls(to_float(vectors), to_float(values), *scalars)
+
+    @property
+    def diagonal(self) -> Float[Array, "*n"]:
+        gamma, eps = self.gamma.astype(self.values.dtype), self.eps.astype(self.values.dtype)
+        lowest = jnp.minimum(gamma * self.values[0], gamma * self.values[-1])  # a negative gamma turns the order round
+        return 2 / eps + jnp.maximum(0, -lowest)
+
+    def _spectrum(self) -> Float[Array, " m"]:
+        return jnp.maximum(self.gamma.astype(self.values.dtype) * self.values + self.diagonal, 0)
+
+    def product(self, z: Float[Array, "n *levels"]) -> Float[Array, "n *levels"]:
+        coefficients = _matmul(self.vectors.T, z).reshape(len(self.values), -1)
+        return _matmul(self.vectors, self._spectrum()[:, None] * coefficients).reshape(z.shape)
+
+    def draw(self, key: PRNGKeyArray, shape: tuple[int, ...]) -> Float[Array, "n *levels"]:
+        coefficients = jnp.sqrt(self._spectrum())[:, None] * _normal(key, *shape).reshape(len(self.values), -1)
+        return _matmul(self.vectors, coefficients).reshape(shape)
+
+
+class DenseRoot(Metric):
+    diagonal_values: Float[Array, " m"]
+    root: Float[Array, "m m"]
+    matrix: Float[Array, "m m"]
+
+    @classmethod
+    def of(cls, matrix: Float[np.ndarray, "m m"], diagonal: Float[np.ndarray, " m"]) -> "DenseRoot":
+        """`matrix` is W + D. It may be singular, as it is for the smallest D, so the root is not Cholesky's."""
+        values, vectors = np.linalg.eigh(np.asarray(matrix, float))
+        root = vectors * np.sqrt(np.maximum(values, 0))
+        to_float = lambda a: jnp.asarray(a, jnp.result_type(float))  # noqa: E731
+        return cls(to_float(diagonal), to_float(root), to_float(root @ root.T))
+
+    @property
+    def diagonal(self) -> Float[Array, "*n"]:
+        return self.diagonal_values
+
+    def product(self, z: Float[Array, "n *levels"]) -> Float[Array, "n *levels"]:
+        return _matmul(self.matrix, z)
+
+    def draw(self, key: PRNGKeyArray, shape: tuple[int, ...]) -> Float[Array, "n *levels"]:
+        return _matmul(self.root, _normal(key, *shape))
+
+
+class Table(eqx.Module):
+    """A sparse matrix as lists of its rows' entries, padded to the longest."""
+
+    indices: Int[Array, "n width"]
+    weights: Float[Array, "n width"]
+
+    @classmethod
+    def of(cls, rows: np.ndarray, columns: np.ndarray, values: np.ndarray, n: int) -> "Table":
+        order = np.argsort(rows, kind="stable")
+        rows, columns, values = rows[order], columns[order], values[order]
+        counts = np.bincount(rows, minlength=n)
+        place = np.arange(len(rows)) - (np.cumsum(counts) - counts)[rows]
+        indices, weights = np.zeros((n, max(1, counts.max())), np.int32), np.zeros((n, max(1, counts.max())))
+        indices[rows, place], weights[rows, place] = columns, values
+        return cls(jnp.asarray(indices), jnp.asarray(weights, jnp.result_type(float)))
+
+    def product(self, z: Float[Array, "m *levels"]) -> Float[Array, "n *levels"]:
+        weights = self.weights.reshape(self.weights.shape + (1,) * (z.ndim - 1))
+        return jnp.sum(weights * z[self.indices], axis=1)
+
+
+class Edges(Metric):
+    diagonal_values: Float[Array, " n"]
+    own: Float[Array, " n"]  # M_ii
+    couplings: Table  # W without its diagonal
+    rest: Float[Array, " n"]  # sqrt of M_ii - sum_j |W_ij|
+    incidence: Table  # from noise on edges to sites
+    num_edges: int = eqx.field(static=True)
+
+    @classmethod
+    def of(
+        cls, edges: Int[np.ndarray, "m 2"], weights: Float[np.ndarray, " m"], own, diagonal: Float[np.ndarray, " n"]
+    ) -> "Edges":
+        """`edges` join different sites, each pair once; `own` is the diagonal of W + D."""
+        n, m = len(diagonal), len(edges)
+        strength = np.bincount(edges.reshape(-1), np.repeat(np.abs(weights), 2), minlength=n)
+        if (own < strength * (1 - 1e-6) - 1e-9).any():
+            raise ValueError("A factor by edges needs D_i + W_ii >= sum_j |W_ij| at every site i.")
+        rows, columns = edges.T.reshape(-1), edges[:, ::-1].T.reshape(-1)
+        ends = np.concatenate([np.sqrt(np.abs(weights)), np.sign(weights) * np.sqrt(np.abs(weights))])
+        to_float = lambda a: jnp.asarray(a, jnp.result_type(float))  # noqa: E731
+        return cls(
+            to_float(diagonal),
+            to_float(np.maximum(own, strength)),
+            Table.of(rows, columns, np.tile(weights, 2), n),
+            to_float(np.sqrt(np.maximum(own - strength, 0))),
+            Table.of(rows, np.tile(np.arange(m), 2), ends, n),
+            m,
+        )
+
+    @property
+    def diagonal(self) -> Float[Array, "*n"]:
+        return self.diagonal_values
+
+    def product(self, z: Float[Array, "n *levels"]) -> Float[Array, "n *levels"]:
+        return _rows(self.own, z) * z + self.couplings.product(z)
+
+    def draw(self, key: PRNGKeyArray, shape: tuple[int, ...]) -> Float[Array, "n *levels"]:
+        of_edges, of_sites = random.split(key, 2)
+        noise = self.incidence.product(_normal(of_edges, self.num_edges, *shape[1:]))
+        return noise + _rows(self.rest, noise) * _normal(of_sites, *shape)
+
+
+def _rows(values: Float[Array, " n"], like: Float[Array, "n *levels"]) -> Float[Array, "n *one"]:
+    return values.reshape(values.shape + (1,) * (like.ndim - 1))
+
+
+class SparseRoot(Metric):
+    diagonal_values: Float[Array, " n"]
+    root: Table
+    transposed: Table
+
+    @classmethod
+    def of(cls, rows, columns, values, diagonal: Float[np.ndarray, " n"]) -> "SparseRoot":
+        """From the entries of L."""
+        n = len(diagonal)
+        return cls(
+            jnp.asarray(diagonal, jnp.result_type(float)),
+            Table.of(rows, columns, values, n),
+            Table.of(columns, rows, values, n),
+        )
+
+    @property
+    def diagonal(self) -> Float[Array, "*n"]:
+        return self.diagonal_values
+
+    def product(self, z: Float[Array, "n *levels"]) -> Float[Array, "n *levels"]:
+        return self.root.product(self.transposed.product(z))
+
+    def draw(self, key: PRNGKeyArray, shape: tuple[int, ...]) -> Float[Array, "n *levels"]:
+        return self.root.product(_normal(key, *shape))

@@ -1,0 +1,79 @@
+"""Proposals that move all sites at once, each by its own draw: what the Langevin families share.
+
+From logits l_ic of all levels (for two levels: the log-odds l_i of a flip),
+
+    q(y | x) = prod_i softmax_c( l_ic ) at c = y_i
+    log A = log pi(y) - log pi(x) + log q(x | y) - log q(y | x)
+
+A family is a way to compute l at a state. Frozen sites have l = -inf for every change.
+"""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from jax.scipy.special import logsumexp
+from jaxtyping import Array, Float, Integer, PRNGKeyArray
+
+from discrax.core import random
+from discrax.core.kernel import Info, State, scalar_info
+from discrax.core.levels import at_level, draw_levels
+from discrax.core.metropolis import decide, select
+from discrax.core.space import Space
+from discrax.core.target import Target, evaluate, temper
+from discrax.core.xla import materialised
+
+Logits = Float[Array, "n ..."]
+
+
+def factorised_step(
+    key: PRNGKeyArray,
+    target: Target,
+    state: State,
+    logits: Logits,
+    reverse: Callable[[State], tuple[Logits, float | Float[Array, ""]]],
+    *,
+    is_adjusted: bool = True,
+) -> tuple[State, Info]:
+    """Proposes from `logits`, evaluates the target there, and accepts or rejects.
+
+    `reverse` gives the logits at the proposed state, and what log A has besides the terms above (of an auxiliary
+    variable). An unadjusted step accepts whatever it proposes, as long as the target is a number there.
+    """
+    space, x = target.space, state.x.reshape(-1)
+    for_levels, for_decision = random.split(key, 2)
+    bits = random.words(for_levels, space.num_sites)
+    if space.has_two_levels:
+        flips = random.to_uniform(bits) < jax.nn.sigmoid(logits)
+        y = materialised(jnp.where(flips, 1 - x, x))
+    else:
+        y = materialised(draw_levels(bits, logits).astype(space.dtype))
+    proposal = evaluate(target, y.reshape(space.shape))
+    there = State(y.reshape(space.shape), proposal.log_prob, proposal.ratios)
+    change = temper(target, there.log_prob - state.log_prob)
+    if is_adjusted:
+        back_logits, extra = reverse(there)
+        decision = decide(for_decision, change, log_proposal_ratio(space, x, y, logits, back_logits) + extra)
+    else:
+        decision = decide(for_decision, jnp.where(change > -jnp.inf, jnp.maximum(change, 0), change))
+    after = select(decision.is_accepted, there, state)
+    jump = jnp.where(decision.is_accepted, space.distance(x, y), 0)
+    return after, scalar_info(decision.accept_prob, decision.is_accepted, jump, 1, decision.is_invalid)
+
+
+def log_proposal_ratio(
+    space: Space, x: Integer[Array, " n"], y: Integer[Array, " n"], logits: Logits, back_logits: Logits
+) -> Float[Array, ""]:
+    """log q(x | y) - log q(y | x)."""
+    if space.has_two_levels:
+        # Per site log q = m l - softplus(l), m the flip; a frozen site has l = -inf, and 0 * -inf would be NaN.
+        terms = jnp.where(x == y, 0, back_logits - logits) + softplus(logits) - softplus(back_logits)
+    else:
+        forth = at_level(logits, y) - logsumexp(logits, axis=-1)
+        terms = at_level(back_logits, x) - logsumexp(back_logits, axis=-1) - forth
+    return jnp.sum(terms)
+
+
+def softplus(a: Float[Array, "..."]) -> Float[Array, "..."]:
+    """log(1 + e^a); `jax.nn.softplus` also handles NaN arguments, at twice the price."""
+    return jnp.maximum(a, 0) + jnp.log1p(jnp.exp(-jnp.abs(a)))

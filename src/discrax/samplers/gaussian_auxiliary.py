@@ -1,0 +1,228 @@
+"""Second-order proposals by a Gaussian auxiliary variable: AVG, PAVG, and the any-scale balanced samplers AB.
+
+Let M = W + D be positive semidefinite, W an approximation of the Hessian of log pi and D diagonal. A Gaussian
+u ~ N(R x, I) with R'R = M, added to the state, cancels the coupling W between the sites (Zhang et al., 2012; Rhodes and
+Gutmann, 2022; Sun et al., 2023). All that is ever needed of it is e = R'(u - R x) ~ N(0, M). Given e, every site draws
+its level with logits
+
+    l_ic = alpha (r_ic + e_i z_ic) - (alpha D_i + 1 / sigma) z_ic^2 / 2,     z_ic = v_c - x_i,     l_i,x_i = 0
+
+where r are the log-ratios of single-site changes (a gradient times z): e is a random addition to the gradient. Seen
+from y, the same u has e' = e - M (y - x), so with q at x given e, at y given e',
+
+    log A = log pi(y) - log pi(x) + e'(y - x) - (y - x)' M (y - x) / 2 + log q(x | y, e') - log q(y | x, e)
+
+which is exact for any alpha, sigma, D and M >= 0. These are the members:
+
+    AVG         W = 0, D = 2 / eps                                        alpha = 1, sigma = infinity
+    PAVG        W = gamma M_0, D = 2 / eps + max(0, -lambda_min(W))       alpha = 1, sigma = infinity
+    AB-1st      W = 0, D = 0                                              alpha and sigma tuned: DMALA with g = t^alpha
+    AB-shift    W, D = lambda I with the smallest lambda                  alpha and sigma tuned
+    AB-max      W, the D with the smallest lambda_max(W + D)              alpha and sigma tuned
+    AB-trace    W, the D with the smallest trace                          alpha and sigma tuned
+
+Where log pi is quadratic with Hessian W, alpha = 1 and sigma = infinity accept always: e decouples the sites, and the
+step is a block Gibbs update of all of them. (Printed forms of AB lack the pull of x in 1 / sigma; this is the corrected
+one.)
+"""
+
+from typing import ClassVar
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Integer, PRNGKeyArray
+
+from discrax.core import random
+from discrax.core.kernel import Info, Probed, State, replaced, start_state
+from discrax.core.space import Binary, Categorical, Ordinal, Space, Spin
+from discrax.core.target import ExactRatios, Target, offered
+from discrax.curvature.build import build_metric
+from discrax.curvature.hessian import LARGEST, Hessian, Preconditioned, checked_matrix
+from discrax.curvature.metric import Isotropic, Metric, Spectral
+from discrax.samplers.balancing import Power
+from discrax.samplers.factorised import Logits, factorised_step
+from discrax.samplers.langevin import langevin_logits, positive
+
+_DECADES = (0.05, 0.5, 5.0, 50.0, 500.0)
+_LIMITS = {"sigma": (1e-4, 1e6), "alpha": (0.05, 1.0), "eps": (1e-3, 1e5), "gamma": (-1e3, 1e3)}
+
+
+class _GaussianAuxiliary(Preconditioned, Probed):
+    alpha: eqx.AbstractVar[Float[Array, ""]]
+    stiffness: eqx.AbstractVar[Float[Array, ""]]  # 1 / sigma
+    metric: eqx.AbstractVar[Metric | None]
+    uses_gradient: ClassVar[bool] = True
+
+    def init(self, target: Target, x: Integer[Array, "*shape"]) -> State:
+        return start_state(target, x)
+
+    def step(self, key: PRNGKeyArray, target: Target, state: State) -> tuple[State, Info]:
+        balancing, metric = Power(self.alpha), self.metric
+        if metric is None:
+
+            def first_order(state: State) -> Logits:
+                return langevin_logits(target, state, balancing, self.stiffness)
+
+            return factorised_step(key, target, state, first_order(state), lambda there: (first_order(there), 0.0))
+
+        space = target.space
+        for_noise, for_step = random.split(key, 2)
+        e = metric.draw(for_noise, _embedded_shape(space))
+        dtype = e.dtype
+        stiffness = self.alpha.astype(dtype) * metric.diagonal + self.stiffness.astype(dtype)
+        if stiffness.ndim and stiffness.shape[0] != space.num_sites:
+            stiffness = stiffness.reshape(space.num_sites, -1)[:, 0]  # one number for all levels of a one-hot site
+
+        def logits(state: State, e: Float[Array, "n *levels"]) -> Logits:
+            x = state.x.reshape(-1)
+            return langevin_logits(target, state, balancing, stiffness, space.ratios_from_gradient(x, e))
+
+        def reverse(there: State) -> tuple[Logits, Float[Array, ""]]:
+            move = space.embed(there.x.reshape(-1)) - space.embed(state.x.reshape(-1))
+            pulled = metric.product(move)
+            return logits(there, e - pulled), jnp.sum(move * (e - pulled / 2))
+
+        return factorised_step(for_step, target, state, logits(state, e), reverse)
+
+
+def _embedded_shape(space: Space) -> tuple[int, ...]:
+    return (space.num_sites, space.num_levels) if isinstance(space, Categorical) else (space.num_sites,)
+
+
+class AnyScale(_GaussianAuxiliary):
+    """The AB samplers: `rule` is "first", "shift", "max" or "trace"."""
+
+    sigma: Float[Array, ""]
+    alpha: Float[Array, ""]
+    metric: Metric | None
+    rule: str = eqx.field(static=True)
+    spaces: ClassVar[tuple[type[Space], ...]] = (Binary, Spin, Ordinal)
+
+    def __init__(self, rule: str, sigma: float = 0.1, alpha: float = 0.5, W=None):
+        self.sigma = jnp.asarray(np.inf, jnp.float32) if sigma == np.inf else positive("sigma", sigma)
+        if not 0 < alpha <= 1:
+            raise ValueError(f"alpha lies in (0, 1], but got {alpha}.")
+        self.alpha = jnp.asarray(alpha, jnp.float32)
+        self.metric, self.rule = None, rule
+        if W is not None:
+            hessian = Hessian(checked_matrix(W), "W as given")
+            self.metric, _ = build_metric(hessian, rule, exact_ratios=False)
+
+    @property
+    def stiffness(self) -> Float[Array, ""]:
+        return 1 / self.sigma
+
+    @property
+    def is_prepared(self) -> bool:
+        return self.rule == "first" or self.metric is not None
+
+    def prepared(self, target: Target, hessian: Hessian) -> tuple["AnyScale", str]:
+        exact_ratios = offered(target, ExactRatios) is not None
+        metric, how = build_metric(hessian, self.rule, exact_ratios=exact_ratios)
+        return replaced(self, metric=metric), how
+
+    @property
+    def knobs(self) -> dict[str, tuple[float, ...]]:
+        return {"sigma": (0.1, 1.0, 10.0, 1000.0), "alpha": (0.5, 0.75, 1.0)}
+
+    def knob(self, name: str) -> Float[Array, ""]:
+        return getattr(self, name)
+
+    def with_knob(self, name: str, value: Float[Array, ""]) -> "AnyScale":
+        return replaced(self, **{name: jnp.clip(value, *_LIMITS[name]).astype(jnp.float32)})
+
+
+class PAVG(_GaussianAuxiliary):
+    """AVG, and with a symmetric M (given, from a quadratic target, or estimated in warm-up) PAVG."""
+
+    metric: Isotropic | Spectral
+    wants_matrix: bool = eqx.field(static=True)
+    tunes_gamma: bool = eqx.field(static=True)
+    estimator: ClassVar[str] = "moments"
+
+    def __init__(self, eps: float = 1.0, M=None, gamma: float = 1.0, wants_matrix: bool = True):
+        self.metric = Isotropic(positive("eps", eps))
+        self.wants_matrix, self.tunes_gamma = wants_matrix, M is not None
+        if M is not None:
+            M = checked_matrix(M, "M")
+            self.metric = Spectral.of(_dense(M), eps, gamma)
+
+    @property
+    def alpha(self) -> Float[Array, ""]:
+        return jnp.ones((), jnp.float32)
+
+    @property
+    def stiffness(self) -> Float[Array, ""]:
+        return jnp.zeros((), jnp.float32)
+
+    @property
+    def eps(self) -> Float[Array, ""]:
+        return self.metric.eps
+
+    @property
+    def gamma(self) -> Float[Array, ""]:
+        return self.metric.gamma if isinstance(self.metric, Spectral) else jnp.zeros((), jnp.float32)
+
+    @property
+    def is_prepared(self) -> bool:
+        return not self.wants_matrix or isinstance(self.metric, Spectral)
+
+    def prepared(self, target: Target, hessian: Hessian) -> tuple["PAVG", str]:
+        M = _dense(hessian.matrix)
+        if len(M) > target.space.num_sites:  # one-hot: couplings between levels of one site mean nothing
+            site = np.arange(len(M)) // target.space.num_levels
+            M = np.where((site[:, None] == site) & ~np.eye(len(M), dtype=bool), 0, M)
+        if offered(target, ExactRatios) is not None:
+            M = M - np.diag(np.diag(M))  # exact log-ratios hold it already
+        metric = Spectral.of(M, self.metric.eps)
+        return replaced(self, metric=metric, tunes_gamma=not hessian.is_exact), hessian.origin
+
+    @property
+    def knobs(self) -> dict[str, tuple[float, ...]]:
+        return {"eps": _DECADES} | ({"gamma": (1.0,)} if self.tunes_gamma else {})
+
+    def knob(self, name: str) -> Float[Array, ""]:
+        return getattr(self.metric, name)
+
+    def with_knob(self, name: str, value: Float[Array, ""]) -> "PAVG":
+        return replaced(self, metric=replaced(self.metric, **{name: jnp.clip(value, *_LIMITS[name]).astype(jnp.float32)}))
+
+
+def _dense(matrix) -> Float[np.ndarray, "m m"]:
+    if matrix.shape[0] > LARGEST:
+        raise ValueError(
+            f"PAVG needs all eigenvectors of M, for at most {LARGEST:,} rows, but M has {matrix.shape[0]:,}; "
+            "ab_shift and ab_trace keep a sparse M sparse."
+        )
+    return np.asarray(matrix.todense() if hasattr(matrix, "todense") else matrix, float)
+
+
+def avg(eps: float = 1.0) -> PAVG:
+    """The auxiliary variable Gibbs-like sampler without a preconditioner."""
+    return PAVG(eps, wants_matrix=False)
+
+
+def pavg(eps: float = 1.0, M=None, gamma: float = 1.0) -> PAVG:
+    """AVG with a symmetric M: as given, that of a quadratic target, or estimated in warm-up."""
+    return PAVG(eps, M, gamma)
+
+
+def ab_first(sigma: float = 0.1, alpha: float = 0.5) -> AnyScale:
+    """Any-scale balanced proposals of first order."""
+    return AnyScale("first", sigma, alpha)
+
+
+def ab_shift(sigma: float = 0.1, alpha: float = 0.5, W=None) -> AnyScale:
+    """Any-scale balanced proposals of second order, D = lambda I; W as given, exact, or estimated in warm-up."""
+    return AnyScale("shift", sigma, alpha, W)
+
+
+def ab_max(sigma: float = 0.1, alpha: float = 0.5, W=None) -> AnyScale:
+    """Any-scale balanced proposals of second order, D with the smallest largest eigenvalue of W + D."""
+    return AnyScale("max", sigma, alpha, W)
+
+
+def ab_trace(sigma: float = 0.1, alpha: float = 0.5, W=None) -> AnyScale:
+    """Any-scale balanced proposals of second order, D with the smallest trace."""
+    return AnyScale("trace", sigma, alpha, W)
