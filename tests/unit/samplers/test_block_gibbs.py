@@ -54,10 +54,8 @@ def one_step(kernel, target, x, position):
 # Kernel, target, and its first and its last, shorter block with the number of their candidates.
 CASES = {
     "gibbs-of-one": (BlockGibbs(1), "categorical", [([0], 3), ([2], 3)]),  # as systematic Gibbs, at its price
-    "gibbs-local": (BlockGibbs(3), "spin-frozen", [([0, 2, 3], 8), ([4], 2)]),
     "gibbs-levels": (BlockGibbs(2), "categorical", [([0, 1], 9), ([2], 3)]),
     "ball-local": (HammingBall(3, 2), "spin-frozen", [([0, 2, 3], 7), ([4], 2)]),
-    "ball-levels": (HammingBall(2, 1), "categorical", [([0, 1], 5), ([2], 3)]),
     "ball-frozen": (HammingBall(3, 1), "ordinal-frozen", [([0, 2, 3], 7), ([4], 3)]),
 }
 
