@@ -35,7 +35,9 @@ def gaussian(Q) -> dx.Target:
         rows, columns = Q.nonzero()
         once = rows <= columns
         edges = np.stack([rows[once], columns[once]], 1)
-        return dx.targets.Quadratic(space, dx.targets.Sparse(edges, -np.asarray(Q.tocsr()[rows[once], columns[once]]).ravel(), (N,)))
+        return dx.targets.Quadratic(
+            space, dx.targets.Sparse(edges, -np.asarray(Q.tocsr()[rows[once], columns[once]]).ravel(), (N,))
+        )
     return dx.targets.Quadratic(space, -Q)
 
 
@@ -77,7 +79,10 @@ def main() -> None:
     parser.add_argument("--out")
     arguments = parser.parse_args()
     rows = []
-    print(f"{'task':10}{'sampler':12}{'ESS/10k':>10}{'printed':>10}{'ratio':>8}{'ESS/step':>10}{'accept':>8}{'us/step':>9}  tuned")
+    print(
+        f"{'task':10}{'sampler':12}{'ESS/10k':>10}{'printed':>10}{'ratio':>8}{'ESS/step':>10}{'accept':>8}"
+        f"{'us/step':>9}  tuned"
+    )
     for task, target in targets().items():
         if task not in arguments.tasks:
             continue

@@ -1,6 +1,6 @@
 """What a step of second order costs beside one of DMALA, on a sparse model of 10,000 sites.
 
-    python benchmarks/second_order_cost.py [--chains 10] [--side 100]
+python benchmarks/second_order_cost.py [--chains 10] [--side 100]
 """
 
 import argparse
@@ -17,7 +17,9 @@ def spin_glass(side: int) -> dx.Target:
     """A grid as a general graph, with couplings of random sign: no structure that a stencil could use."""
     graph = nx.convert_node_labels_to_integers(nx.grid_2d_graph(side, side))
     signs = np.random.default_rng(0).choice([-1.0, 1.0], graph.number_of_edges())
-    return dx.targets.Ising.graph(graph, 0.4407 * signs)
+    for (_, _, data), sign in zip(graph.edges(data=True), signs, strict=True):
+        data["weight"] = sign
+    return dx.targets.Ising.graph(graph, 0.4407)
 
 
 def main() -> None:
@@ -35,7 +37,7 @@ def main() -> None:
     }
     for title, target in targets.items():
         costs = {}
-        for name in ("dmala", "ab_first", "ab_shift", "ab_trace"):
+        for name in ("dmala", "ab_shift", "ab_trace"):
             begin = time.perf_counter()
             result = dx.sample(
                 jax.random.key(0),
@@ -50,7 +52,7 @@ def main() -> None:
             costs[name] = result.seconds / arguments.steps
             print(
                 f"{title:22}{name:10}{1e6 * costs[name]:9.0f} us/step {costs[name] / costs['dmala']:6.2f} x dmala   "
-                f"prepared and compiled in {time.perf_counter() - begin - result.seconds - result.warmup_seconds:.1f} s  "
+                f"ready in {time.perf_counter() - begin - result.seconds - result.warmup_seconds:.1f} s  "
                 f"{str(result.reports[0])[:150] if result.reports else ''}",
                 flush=True,
             )

@@ -1,11 +1,11 @@
 """discrax: sampling in discrete spaces, in JAX."""
 
-from discrax import adaptation, diagnostics, exact, samplers, targets
+from discrax import adaptation, curvature, diagnostics, exact, samplers, targets
 from discrax.adaptation import AcceptanceRate
 from discrax.core.kernel import Info, Kernel, State
 from discrax.core.space import Binary, Categorical, Ordinal, Space, Spin
 from discrax.core.target import Target, Tempered
-from discrax.sampling import Result, sample
+from discrax.sampling import Result, auto, sample
 
 __version__ = "0.1.0"
 
@@ -23,6 +23,8 @@ __all__ = [
     "Target",
     "Tempered",
     "adaptation",
+    "auto",
+    "curvature",
     "diagnostics",
     "exact",
     "sample",

@@ -24,15 +24,46 @@ KERNELS: dict[str, Callable[[float], dx.Kernel]] = {  # of a scale
     "gibbs-random": lambda _: dx.samplers.gibbs("random"),
     "gibbs-systematic": lambda _: dx.samplers.gibbs("systematic"),
     "gibbs-chromatic": lambda _: dx.samplers.gibbs("chromatic"),
+    "block_gibbs": lambda _: dx.samplers.block_gibbs(2),
+    "hamming_ball": lambda _: dx.samplers.hamming_ball(3, 1),
+    "lb": lambda _: dx.samplers.lb(),
+    "pas_exact": dx.samplers.pas_exact,
     "gwg": dx.samplers.gwg,
+    "gwg_ordinal": dx.samplers.gwg_ordinal,
+    "mh_uniform": dx.samplers.mh_uniform,
     "pas": dx.samplers.pas,
     "dmala": dx.samplers.dmala,
+    "dula": dx.samplers.dula,
+    "dlp_trace": lambda scale: dx.samplers.dlp_trace(scale, diagonal=np.linspace(0.5, 2, 6)),
+    "dlmc": dx.samplers.dlmc,
+    "dlmcf": dx.samplers.dlmcf,
+    "avg": dx.samplers.avg,
+    "pavg": lambda scale: dx.samplers.pavg(scale, coupling()),
+    "ab_first": lambda scale: dx.samplers.ab_first(scale, 0.7),
+    "ab_shift": lambda scale: dx.samplers.ab_shift(scale, 0.7, coupling()),
+    "ab_max": lambda scale: dx.samplers.ab_max(scale, 0.7, coupling()),
+    "ab_trace": lambda scale: dx.samplers.ab_trace(scale, 0.7, coupling()),
 }
-CACHES_RATIOS = ("gwg", "pas", "dmala")
+CACHES_NO_RATIOS = (
+    "rwm",
+    "mh_uniform",
+    "gibbs-random",
+    "gibbs-systematic",
+    "gibbs-chromatic",
+    "block_gibbs",
+    "hamming_ball",
+)
+CACHES_RATIOS = tuple(name for name in KERNELS if name not in CACHES_NO_RATIOS)
+
+
+def coupling() -> np.ndarray:
+    """A symmetric matrix for six sites."""
+    matrix = 0.3 * np.sin(np.arange(36.0)).reshape(6, 6)
+    return matrix + matrix.T
 
 
 def row_of(kernel: str) -> str:
-    return kernel.partition("-")[0]
+    return kernel.partition("-")[0]  # gibbs-random and its like
 
 
 def test_every_row_of_the_registry_is_here():

@@ -47,7 +47,9 @@ SLOW = [("C1", "ratio"), ("C3", "ratio"), "C1", "C3"]
 
 
 def cases(names):
-    return [pytest.param(*([n] if isinstance(n, str) else n), marks=pytest.mark.slow if n in SLOW else ()) for n in names]
+    return [
+        pytest.param(*([n] if isinstance(n, str) else n), marks=pytest.mark.slow if n in SLOW else ()) for n in names
+    ]
 
 
 @pytest.mark.parametrize(("config", "balancing"), cases(PRINTED_LBP))

@@ -75,8 +75,8 @@ class AcceptanceRate(eqx.Module):
             raise ValueError(f"{type(kernel).__name__} has no scale to tune to a rate; pass adaptation=None.")
         if self.rule == "paper" and kernel.parameter not in ("path_length", "radius") and not isinstance(kernel, Rated):
             raise ValueError(
-                f"The paper's rule tunes a path length, a radius or the time of rates, which {type(kernel).__name__} has "
-                "not; use rule='robust'."
+                "The paper's rule tunes a path length, a radius or the time of rates, which "
+                f"{type(kernel).__name__} has not; use rule='robust'."
             )
 
     def planned(self, kernel: Tunable, num_steps: int) -> "AcceptanceRate":

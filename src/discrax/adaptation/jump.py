@@ -9,8 +9,8 @@ end the best value is frozen. Three rules:
   each knob a step of its own on the log scale, which halves when the middle wins and grows while one side does: from
   a bad start it arrives in tens of windows instead of hundreds.
 - `StepSearch` (Rhodes and Gutmann, 2022): five values of one knob, then nine around the best of them.
-- `GammaRule` (the same): the multiple gamma of a preconditioner keeps changing in one direction while the jump grows and
-  turns round when it falls; the change delta = 0.25 decays by 0.99 per window.
+- `GammaRule` (the same): the multiple gamma of a preconditioner keeps changing in one direction while the jump grows
+  and turns round when it falls; the change delta = 0.25 decays by 0.99 per window.
 """
 
 import itertools
@@ -42,9 +42,8 @@ class JumpReport(NamedTuple):
 
     def __str__(self) -> str:
         values = ", ".join(f"{name} = {value:.4g}" for name, value in self.chosen.items())
-        return (
-            f"{values} (jump {self.jump:.4g}; tried {len(self.tried)} settings for {self.window} steps each, {self.rule} rule)"
-        )
+        tried = f"tried {len(self.tried)} settings for {self.window} steps each"
+        return f"{values} (jump {self.jump:.4g}; {tried}, {self.rule} rule)"
 
 
 class Memory(NamedTuple):
@@ -86,8 +85,12 @@ class _Windowed(eqx.Module):
     names: eqx.AbstractVar[tuple[str, ...] | None]
     window: eqx.AbstractVar[int | None]  # steps; None until planned
     num_windows: eqx.AbstractVar[int]
-    title: eqx.AbstractVar[str]
     most_knobs: ClassVar[int | None] = None  # that it tunes if none is named
+
+    @property
+    @abstractmethod
+    def title(self) -> str:
+        """The rule, for reports."""
 
     @abstractmethod
     def first_plan(self, kernel: Any) -> Any: ...

@@ -1,8 +1,8 @@
 """Kernels: one step of one chain, as a pure function.
 
 Adaptation and the driver see a kernel through abstract classes: every kernel is a `Kernel`; one with a scale that can
-be tuned to an acceptance rate is `Tunable`; one with fields that are tuned by trying values is `Probed`; one whose arrays
-have a static capacity is `Sized`.
+be tuned to an acceptance rate is `Tunable`; one with fields that are tuned by trying values is `Probed`; one whose
+arrays have a static capacity is `Sized`.
 """
 
 import dataclasses

@@ -2,7 +2,7 @@
 
 import jax.numpy as jnp
 from jax import lax
-from jaxtyping import Array, Shaped
+from jaxtyping import Array, Float, Shaped
 
 
 def materialised(v: Shaped[Array, "..."]) -> Shaped[Array, "..."]:
@@ -10,8 +10,20 @@ def materialised(v: Shaped[Array, "..."]) -> Shaped[Array, "..."]:
 
     XLA's CPU compiler fuses whatever computes `v` into each of its consumers, so a value that several loops read (or
     one loop reads n times) is computed over and over, and it drops optimisation barriers before it fuses. It does not
-    fuse across a scatter, so a scatter of the first element onto itself keeps `v`. Elsewhere this is the identity.
+    fuse across a loop whose end it cannot foresee, nor across a scatter. Elsewhere this is the identity.
     """
     if v.ndim == 0:
         return v
-    return lax.platform_dependent(v, cpu=lambda v: v.at[jnp.zeros((), jnp.int32)].set(v[0]), default=lambda v: v)
+    cpu = _through_a_loop if jnp.issubdtype(v.dtype, jnp.floating) else _through_a_scatter
+    return lax.platform_dependent(v, cpu=cpu, default=lambda v: v)
+
+
+def _through_a_loop(v: Float[Array, "..."]) -> Float[Array, "..."]:
+    """No number exceeds the bound, so the loop never runs."""
+    bound = jnp.finfo(v.dtype).max
+    return lax.while_loop(lambda v: v.reshape(-1)[0] > bound, lambda v: v + 1, v)
+
+
+def _through_a_scatter(v: Shaped[Array, "..."]) -> Shaped[Array, "..."]:
+    """The first element is set to itself."""
+    return v.at[jnp.zeros((), jnp.int32)].set(v[0])

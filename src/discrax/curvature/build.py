@@ -11,7 +11,7 @@ from discrax.curvature.metric import DenseRoot, Edges, Metric, SparseRoot
 RULES = {"shift": lambda_shift, "max": smallest_norm, "trace": smallest_trace}
 LARGEST_DENSE = 1000  # beyond it a step by a dense root, O(n^2), is not worth its price where W is sparse
 _NEARLY = 1.05  # a D whose trace is this near to the best is as good
-_MOST_FILL = 16  # entries per row of a sparse root, times those of W
+_WIDEST = 3  # times as many entries in the fullest row or column of a sparse root as in that of W
 
 
 def build_metric(hessian: Hessian, rule: str, *, exact_ratios: bool) -> tuple[Metric, str]:
@@ -45,15 +45,17 @@ def _sparse_metric(W: Any, found: Diagonal, origin: str, exact_ratios: bool) -> 
         if root is not None:
             rows, columns, values = root
             subtracted = found.values + own if exact_ratios else found.values
-            fill = len(values) / max(len(weights) + len(own), 1)
             metric = SparseRoot.of(rows, columns, values, subtracted)
-            return metric, f"{origin}; {found}; sparse Cholesky root with {fill:.1f} times the entries of W"
+            return metric, f"{origin}; {found}; sparse Cholesky root"
     metric = Edges.of(edges, weights, dominant + own, dominant + own if exact_ratios else dominant)
     return metric, f"{origin}; {found}; factor by edges, for which tr D is {price:.2f} times as large"
 
 
 def _sparse_cholesky(W: Any, diagonal: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-    """Rows, columns and values of L with L L' = W + D (+ a little), or None where L is much fuller than W."""
+    """Rows, columns and values of L with L L' = W + D (+ a little), or None where L is much fuller than W.
+
+    Rows are padded to the fullest, so that is what counts. Chains, trees and narrow bands stay sparse; a grid does not.
+    """
     from scipy.sparse import diags_array
     from scipy.sparse.linalg import splu
 
@@ -62,8 +64,10 @@ def _sparse_cholesky(W: Any, diagonal: np.ndarray) -> tuple[np.ndarray, np.ndarr
     options = {"SymmetricMode": True}
     factor = splu(M, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options=options)
     pivots = factor.U.diagonal()
-    if factor.L.nnz > _MOST_FILL * M.nnz or (pivots <= 0).any() or (factor.perm_r != factor.perm_c).any():
-        return None
     entries = factor.L.tocoo()
+    widest = max(np.bincount(entries.row).max(), np.bincount(entries.col).max())
+    limit = _WIDEST * np.diff(M.indptr).max()
+    if widest > limit or (pivots <= 0).any() or (factor.perm_r != factor.perm_c).any():
+        return None
     back = np.argsort(factor.perm_c)  # row i of the permuted matrix is row back[i] of M
     return back[entries.row], entries.col.copy(), entries.data * np.sqrt(pivots)[entries.col]

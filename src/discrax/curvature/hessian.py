@@ -2,7 +2,8 @@
 estimated from the states of a burn-in.
 
 - `least_squares`: from moves z = x' - x and changes of the gradient v = G(x') - G(x), the symmetric W with the smallest
-  sum |W z - v|^2. With S = sum z z' and C = sum v z' it solves W S + S W = C + C', in the eigenbasis of S entry by entry.
+  sum |W z - v|^2. With S = sum z z' and C = sum v z' it solves W S + S W = C + C', entry by entry in the eigenbasis
+  of S.
 - `moments`: a multiple gamma of the covariance or of the precision of the states, whichever explains the second-order
   part f(x') - f(x) - G(x).z = z' W z / 2 of the changes of f = log pi better (Rhodes and Gutmann, 2022).
 """

@@ -22,6 +22,7 @@ from jax import lax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from discrax.core import random
+from discrax.core.xla import materialised
 
 
 class Metric(eqx.Module):
@@ -122,29 +123,27 @@ class Table(eqx.Module):
 
     indices: Int[Array, "n width"]
     weights: Float[Array, "n width"]
+    num_columns: int = eqx.field(static=True)
 
     @classmethod
-    def of(cls, rows: np.ndarray, columns: np.ndarray, values: np.ndarray, n: int) -> "Table":
+    def of(cls, rows: np.ndarray, columns: np.ndarray, values: np.ndarray, shape: tuple[int, int]) -> "Table":
         order = np.argsort(rows, kind="stable")
         rows, columns, values = rows[order], columns[order], values[order]
-        counts = np.bincount(rows, minlength=n)
+        counts = np.bincount(rows, minlength=shape[0])
         place = np.arange(len(rows)) - (np.cumsum(counts) - counts)[rows]
-        indices, weights = np.zeros((n, max(1, counts.max())), np.int32), np.zeros((n, max(1, counts.max())))
+        indices, weights = (np.zeros((shape[0], max(1, counts.max())), kind) for kind in (np.int32, float))
         indices[rows, place], weights[rows, place] = columns, values
-        return cls(jnp.asarray(indices), jnp.asarray(weights, jnp.result_type(float)))
+        return cls(jnp.asarray(indices), jnp.asarray(weights, jnp.result_type(float)), shape[1])
 
     def product(self, z: Float[Array, "m *levels"]) -> Float[Array, "n *levels"]:
         weights = self.weights.reshape(self.weights.shape + (1,) * (z.ndim - 1))
-        return jnp.sum(weights * z[self.indices], axis=1)
+        return jnp.sum(weights * materialised(z)[self.indices], axis=1)
 
 
 class Edges(Metric):
     diagonal_values: Float[Array, " n"]
-    own: Float[Array, " n"]  # M_ii
-    couplings: Table  # W without its diagonal
-    rest: Float[Array, " n"]  # sqrt of M_ii - sum_j |W_ij|
-    incidence: Table  # from noise on edges to sites
-    num_edges: int = eqx.field(static=True)
+    matrix: Table
+    incidence: Table  # from noise on edges, and on sites where M_ii > sum_j |W_ij|, to sites
 
     @classmethod
     def of(
@@ -152,36 +151,38 @@ class Edges(Metric):
     ) -> "Edges":
         """`edges` join different sites, each pair once; `own` is the diagonal of W + D."""
         n, m = len(diagonal), len(edges)
+        sites = np.arange(n)
         strength = np.bincount(edges.reshape(-1), np.repeat(np.abs(weights), 2), minlength=n)
         if (own < strength * (1 - 1e-6) - 1e-9).any():
             raise ValueError("A factor by edges needs D_i + W_ii >= sum_j |W_ij| at every site i.")
+        own = np.maximum(own, strength)
+        rest = np.where(own - strength > 1e-7 * own.max(), own - strength, 0)
+        alone = np.flatnonzero(rest)
         rows, columns = edges.T.reshape(-1), edges[:, ::-1].T.reshape(-1)
         ends = np.concatenate([np.sqrt(np.abs(weights)), np.sign(weights) * np.sqrt(np.abs(weights))])
-        to_float = lambda a: jnp.asarray(a, jnp.result_type(float))  # noqa: E731
-        return cls(
-            to_float(diagonal),
-            to_float(np.maximum(own, strength)),
-            Table.of(rows, columns, np.tile(weights, 2), n),
-            to_float(np.sqrt(np.maximum(own - strength, 0))),
-            Table.of(rows, np.tile(np.arange(m), 2), ends, n),
-            m,
+        matrix = Table.of(
+            np.concatenate([sites, rows]),
+            np.concatenate([sites, columns]),
+            np.concatenate([own, np.tile(weights, 2)]),
+            (n, n),
         )
+        incidence = Table.of(
+            np.concatenate([rows, alone]),
+            np.concatenate([np.tile(np.arange(m), 2), m + np.arange(len(alone))]),
+            np.concatenate([ends, np.sqrt(rest[alone])]),
+            (n, m + len(alone)),
+        )
+        return cls(jnp.asarray(diagonal, jnp.result_type(float)), matrix, incidence)
 
     @property
     def diagonal(self) -> Float[Array, "*n"]:
         return self.diagonal_values
 
     def product(self, z: Float[Array, "n *levels"]) -> Float[Array, "n *levels"]:
-        return _rows(self.own, z) * z + self.couplings.product(z)
+        return self.matrix.product(z)
 
     def draw(self, key: PRNGKeyArray, shape: tuple[int, ...]) -> Float[Array, "n *levels"]:
-        of_edges, of_sites = random.split(key, 2)
-        noise = self.incidence.product(_normal(of_edges, self.num_edges, *shape[1:]))
-        return noise + _rows(self.rest, noise) * _normal(of_sites, *shape)
-
-
-def _rows(values: Float[Array, " n"], like: Float[Array, "n *levels"]) -> Float[Array, "n *one"]:
-    return values.reshape(values.shape + (1,) * (like.ndim - 1))
+        return self.incidence.product(_normal(key, self.incidence.num_columns, *shape[1:]))
 
 
 class SparseRoot(Metric):
@@ -195,8 +196,8 @@ class SparseRoot(Metric):
         n = len(diagonal)
         return cls(
             jnp.asarray(diagonal, jnp.result_type(float)),
-            Table.of(rows, columns, values, n),
-            Table.of(columns, rows, values, n),
+            Table.of(rows, columns, values, (n, n)),
+            Table.of(columns, rows, values, (n, n)),
         )
 
     @property

@@ -5,8 +5,8 @@ from discrax.samplers.block_gibbs import BlockGibbs as block_gibbs  # noqa: N813
 from discrax.samplers.block_gibbs import HammingBall as hamming_ball  # noqa: N813
 from discrax.samplers.continuous_time import DLMC as dlmc  # noqa: N811
 from discrax.samplers.continuous_time import DLMCf as dlmcf  # noqa: N813
-from discrax.samplers.exact_path import ExactPAS as pas_exact  # noqa: N813
 from discrax.samplers.exact_path import LB as lb  # noqa: N811
+from discrax.samplers.exact_path import ExactPAS as pas_exact  # noqa: N813
 from discrax.samplers.gaussian_auxiliary import ab_first, ab_max, ab_shift, ab_trace, avg, pavg
 from discrax.samplers.gibbs import gibbs
 from discrax.samplers.langevin import DMALA as dmala  # noqa: N811

@@ -1,6 +1,6 @@
 """DLMC and DLMCf: every site runs a Markov chain of its own in continuous time, with rates g, for a time tau.
 
-With the log-ratios r_ic at x, rates g_ic = g(exp(r_ic)) and nu_ic = softmax_c(r_ic) (what the chain of site i tends to),
+With the log-ratios r_ic at x, rates g_ic = g(exp(r_ic)) and nu_ic = softmax_c(r_ic), what the chain of site i tends to,
 a site moves to c != x_i with probability
 
     DLMC    p_ic = nu_ic (1 - exp(-tau g_ic / nu_ic))       (two levels: the exact transition probability)
@@ -66,10 +66,8 @@ class _ContinuousTime(Rated):
         # The current level has ratio 0, whatever the target put there.
         log_nu = jnp.where(is_here, 0, ratios)
         log_nu = log_nu - log_sum_exp_levels(log_nu)[:, None]
-        if self.is_euler:
-            log_p = log_moves
-        else:
-            log_p = log_nu + log_expm1_ratio(jnp.where(is_barred, 0, log_moves - log_nu))
+        interpolated = log_nu + log_expm1_ratio(jnp.where(is_barred, 0, log_moves - log_nu))
+        log_p = log_moves if self.is_euler else interpolated
         log_p = jnp.where(is_here | is_barred, -jnp.inf, log_p)
         leaving = jnp.sum(jnp.exp(jnp.minimum(log_p, 1.0)), axis=-1)
         staying = jnp.sum(jnp.where(is_here, jnp.exp(log_nu), 0), axis=-1)

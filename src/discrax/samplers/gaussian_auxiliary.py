@@ -186,7 +186,9 @@ class PAVG(_GaussianAuxiliary):
         return getattr(self.metric, name)
 
     def with_knob(self, name: str, value: Float[Array, ""]) -> "PAVG":
-        return replaced(self, metric=replaced(self.metric, **{name: jnp.clip(value, *_LIMITS[name]).astype(jnp.float32)}))
+        return replaced(
+            self, metric=replaced(self.metric, **{name: jnp.clip(value, *_LIMITS[name]).astype(jnp.float32)})
+        )
 
 
 def _dense(matrix) -> Float[np.ndarray, "m m"]:

@@ -68,10 +68,7 @@ def get_sampler(name: str) -> Sampler:
 def build_kernel(sampler: "str | Kernel", target: Target) -> Kernel:
     """A kernel by name or as it is, checked against the target."""
     if isinstance(sampler, str):
-        name = sampler
-        if name == "auto":
-            name = "pas" if target.space.has_two_levels else "dmala"
-        kernel = get_sampler(name).build()
+        kernel = get_sampler(sampler).build()
     elif isinstance(sampler, Kernel):
         kernel = sampler
     else:

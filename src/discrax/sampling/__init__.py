@@ -1,6 +1,7 @@
 """The verb `sample` and what it returns."""
 
+from discrax.sampling.auto import auto
 from discrax.sampling.result import Result
 from discrax.sampling.sample import sample
 
-__all__ = ["Result", "sample"]
+__all__ = ["Result", "auto", "sample"]

@@ -46,16 +46,24 @@ def check_target(target: Target) -> None:
         raise ValueError(f"log_prob must return a float, but {where} it returns {value.dtype}.")
 
 
-def check_gradient(target: Target, kernel: Kernel) -> None:
-    """A gradient sampler needs a differentiable log-probability, unless the target offers exact ratios."""
-    if kernel.uses_gradient and offered(target, ExactRatios) is None:
+def gradient_error(target: Target) -> Exception | None:
+    """Why gradient samplers cannot have this target; exact ratios serve them as well as a gradient."""
+    if offered(target, ExactRatios) is None:
         try:
             jax.eval_shape(jax.grad(bare(target).log_prob), _embedding(target))
         except Exception as error:
-            raise ValueError(
-                f"{type(kernel).__name__} needs the gradient of log_prob, which JAX cannot take: "
-                f"{type(error).__name__}: {error} Use a sampler without gradients, such as 'rwm' or 'gibbs'."
-            ) from error
+            return error
+    return None
+
+
+def check_gradient(target: Target, kernel: Kernel) -> None:
+    """A gradient sampler needs a differentiable log-probability, unless the target offers exact ratios."""
+    error = gradient_error(target) if kernel.uses_gradient else None
+    if error is not None:
+        raise ValueError(
+            f"{type(kernel).__name__} needs the gradient of log_prob, which JAX cannot take: "
+            f"{type(error).__name__}: {error} Use a sampler without gradients, such as 'rwm' or 'gibbs'."
+        ) from error
 
 
 def initial_states(key: PRNGKeyArray, target: Target, num_chains: int, init: Array | np.ndarray | None) -> Array:

@@ -78,13 +78,15 @@ class Result:
         if not self.is_complete:
             notes.append(f"The run was interrupted after {self.num_draws} draws; what was drawn is here.")
         report = self.report
-        if isinstance(report, AcceptanceReport) and self.num_draws:
-            if abs(report.reached_rate - report.asked_rate) > 0.1:
-                notes.append(
-                    f"Warm-up asked for acceptance {report.asked_rate:.3f} but ended at {report.reached_rate:.3f}."
-                )
+        missed = isinstance(report, AcceptanceReport) and abs(report.reached_rate - report.asked_rate) > 0.1
+        if missed and self.num_draws:
+            notes.append(
+                f"Warm-up asked for acceptance {report.asked_rate:.3f} but ended at {report.reached_rate:.3f}."
+            )
         if not self.kernel.is_exact:
-            notes.append(f"{type(self.kernel).__name__} makes no accept/reject step: its law is near the target's only.")
+            notes.append(
+                f"{type(self.kernel).__name__} makes no accept/reject step: its law is near the target's only."
+            )
         return Summary(
             title=title,
             num_chains=self.num_chains,

@@ -4,17 +4,25 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from discrax.adaptation import AcceptanceRate, JumpProbes, knobs_of
 from discrax.core import random
 from discrax.core.driver import STATS, Adapter, Chunk, Ensemble, Recorder, chunk_length, drive, start
-from discrax.core.kernel import Kernel, Sized, Tunable
+from discrax.core.kernel import Kernel, Sized
 from discrax.core.target import Target
 from discrax.curvature.hessian import Preconditioned, estimated_hessian, exact_hessian
 from discrax.samplers import build_kernel
-from discrax.sampling.checks import check_counts, check_gradient, check_start, check_target, initial_states
+from discrax.sampling.auto import Auto, default_adapter, pilot
+from discrax.sampling.checks import (
+    check_counts,
+    check_gradient,
+    check_start,
+    check_target,
+    gradient_error,
+    initial_states,
+)
 from discrax.sampling.progress import ProgressBar, wants_progress
 from discrax.sampling.result import Result
 
@@ -24,7 +32,7 @@ _WARMUP_CHUNK = 50  # short, so that a kernel that outgrows its capacity is enla
 def sample(
     key: PRNGKeyArray,
     target: Target,
-    sampler: str | Kernel = "auto",
+    sampler: str | Kernel | Auto = "auto",
     *,
     num_chains: int = 4,
     num_warmup: int = 1000,
@@ -39,8 +47,8 @@ def sample(
 ) -> Result:
     """Draws `num_samples` states per chain after `num_warmup` steps of warm-up.
 
-    - `sampler`: a registry name, or a kernel such as `discrax.samplers.pas(balancing="ratio")`. "auto" takes PAS on
-      two-level spaces, else DMALA.
+    - `sampler`: a registry name, or a kernel such as `discrax.samplers.pas(balancing="ratio")`. "auto" lets a pilot of
+      some seconds choose; `discrax.auto(seconds=60, score="ess")` says how.
     - `thinning`: steps per kept draw.
     - `init`: codes of shape (*sites) or (chain, *sites); uniformly random by default.
     - `keep`: "draws" (all codes), a function of the codes (its values are kept), or "moments" (running mean and
@@ -54,19 +62,25 @@ def sample(
     """
     check_counts(num_chains, num_warmup, num_samples, thinning, chunk_size)
     check_target(target)
-    kernel = build_kernel(sampler, target)
-    check_gradient(target, kernel)
     if not callable(keep) and keep not in ("draws", "moments"):
         raise ValueError(f"keep is 'draws', 'moments' or a function of the codes, but got {keep!r}.")
+    for_init, for_chains = random.split(random.as_threefry(key), 2)
+    x = initial_states(for_init, target, num_chains, init)
+    keys = random.split(for_chains, num_chains)
     reports: list[Any] = []
+    if isinstance(sampler, str) and sampler == "auto":
+        sampler = Auto()
+    if isinstance(sampler, Auto):
+        pilot_keys = jax.vmap(random.fold_in, in_axes=(0, None))(keys, jnp.uint32(2**32 - 1))
+        sampler, report = pilot(sampler, target, pilot_keys, x, gradient_error(target) is None)
+        reports.append(report)
+    kernel = build_kernel(sampler, target)
+    check_gradient(target, kernel)
     kernel, wants_burn_in = _with_exact_hessian(kernel, target, num_warmup, reports)
     stages = _stages(adaptation, kernel, num_warmup, wants_burn_in)
     if isinstance(kernel, Sized):
         kernel = kernel.sized(target, room=any(stage.adapter is not None for stage in stages))
 
-    for_init, for_chains = random.split(random.as_threefry(key), 2)
-    x = initial_states(for_init, target, num_chains, init)
-    keys = random.split(for_chains, num_chains)
     recorder = Recorder(_codes if keep == "draws" else keep if callable(keep) else None, keep == "moments")
     work = num_chains * target.space.num_sites * (1 if target.space.has_two_levels else target.space.num_levels)
     shown = wants_progress(progress)
@@ -150,9 +164,7 @@ class Stage(NamedTuple):
 _LEAST_BURN_IN = 10
 
 
-def _with_exact_hessian(
-    kernel: Kernel, target: Target, num_warmup: int, reports: list[Any]
-) -> tuple[Kernel, bool]:
+def _with_exact_hessian(kernel: Kernel, target: Target, num_warmup: int, reports: list[Any]) -> tuple[Kernel, bool]:
     """The kernel with the Hessian of a quadratic target if it wants one, and whether a burn-in must estimate it."""
     if not isinstance(kernel, Preconditioned) or kernel.is_prepared:
         return kernel, False
@@ -193,10 +205,9 @@ def _adapters(adaptation: Any, kernel: Kernel) -> tuple[Adapter, ...]:
     if adaptation is None:
         return ()
     if isinstance(adaptation, str) and adaptation == "auto":
-        if isinstance(kernel, Tunable):
-            return (AcceptanceRate(),)
-        return (JumpProbes(),) if knobs_of(kernel) else ()
-    adapters = tuple(adaptation) if isinstance(adaptation, tuple | list) else (adaptation,)
+        adapter = default_adapter(kernel)
+        return () if adapter is None else (adapter,)
+    adapters: tuple[Any, ...] = tuple(adaptation) if isinstance(adaptation, tuple | list) else (adaptation,)
     for adapter in adapters:
         if not isinstance(adapter, Adapter):
             raise TypeError(

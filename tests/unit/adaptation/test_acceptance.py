@@ -8,10 +8,12 @@ import pytest
 
 import discrax
 from discrax import AcceptanceRate, samplers, targets
+from discrax.core.kernel import scalar_info
 from discrax.samplers.selection import longest
 
 N = 1000
 TARGET = targets.Bernoulli(np.full(N, 0.5))
+STATES = jax.vmap(samplers.dmala().init, in_axes=(None, 0))(TARGET, jnp.zeros((1, N), jnp.int8))
 WANTED = -30 * np.log(0.574)  # the path length at which exp(-R / 30) is 0.574
 
 
@@ -27,7 +29,8 @@ def tune(adapter, kernel, curve, num_steps: int, noise: float = 0.05):
         arrays, memory = carry
         kernel = eqx.combine(arrays, static)
         accept_prob = jnp.clip(curve(kernel) + epsilon, 0, 1)
-        kernel, memory = adapter.update(TARGET, kernel, memory, accept_prob)
+        info = jax.tree.map(lambda leaf: leaf[None], scalar_info(accept_prob, True, 1, 1, False))
+        kernel, memory = adapter.update(TARGET, kernel, memory, STATES, info)
         return (eqx.filter(kernel, eqx.is_array), memory), jnp.exp(kernel.log_scale(TARGET))
 
     epsilons = noise * jax.random.normal(jax.random.key(0), (num_steps,))
@@ -167,3 +170,18 @@ def test_draws_have_the_wanted_rate(sampler, adaptation):
     assert result.mean_stats["accept_prob"].mean() == pytest.approx(asked, abs=0.05)
     assert result.report.value == pytest.approx(float(getattr(result.kernel, result.kernel.parameter)))
     assert result.report.rule == adaptation.rule
+
+
+def test_the_papers_rule_for_a_time_counts_expected_moves_and_is_clamped_before_the_logarithm():
+    """n <- max(1, tau Z + 3 (A - 0.574)), tau = n / Z; here every rate is 1, so Z = 1000."""
+    adapter, kernel = AcceptanceRate(rule="paper"), samplers.dlmc(0.005, per_rate=False)
+    memory = adapter.init(TARGET, kernel)
+    info = jax.tree.map(lambda leaf: leaf[None], scalar_info(1.0, True, 1, 1, False))
+    faster, memory = adapter.update(TARGET, kernel, memory, STATES, info)
+    assert float(faster.time) == pytest.approx((5 + 3 * (1 - 0.574)) / N, rel=1e-4)
+    rejected = info._replace(accept_prob=jnp.zeros(1))
+    for _ in range(5):
+        faster, memory = adapter.update(TARGET, faster, memory, STATES, rejected)
+    assert float(faster.time) == pytest.approx(1 / N, rel=1e-4)
+    for tuned in (samplers.dmala(), samplers.dlmcf()):
+        adapter.check(tuned)

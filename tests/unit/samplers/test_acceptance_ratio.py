@@ -149,7 +149,7 @@ def test_dmala(monkeypatch, name, step_size, g):
     target = TARGETS[name]()
     space = target.space
     kernel = samplers.dmala(step_size, balancing=g)
-    steps = proposals(monkeypatch, "discrax.samplers.langevin", kernel, target, "evaluate")
+    steps = proposals(monkeypatch, "discrax.samplers.factorised", kernel, target, "evaluate")
     every_level = embed(space, np.arange(space.num_levels)).reshape(space.num_levels, -1)
     frozen = frozen_mask(space)
 

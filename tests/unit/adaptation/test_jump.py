@@ -1,0 +1,143 @@
+"""Rules that try values: on a kernel whose jump is a known function of its knobs, they find the best ones."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jaxtyping import Array, Float
+
+import discrax as dx
+from discrax.adaptation import GammaRule, JumpProbes, StepSearch
+from discrax.core.kernel import Probed, State, replaced, scalar_info
+
+
+class Toy(Probed):
+    """Jumps exp(-sum of squared log-distances of its knobs to the best values), without any randomness."""
+
+    width: Float[Array, ""]
+    power: Float[Array, ""]
+    names: tuple[str, ...] = eqx.field(static=True, default=("width", "power"))
+
+    def init(self, target, x):
+        return State(x, jnp.zeros(()), ())
+
+    def step(self, key, target, state):
+        jump = jnp.exp(-(jnp.log(self.width / BEST["width"]) ** 2) - 4 * jnp.log(self.power / BEST["power"]) ** 2)
+        return state, scalar_info(0.5, True, jump, 1, False)
+
+    @property
+    def knobs(self):
+        return {name: GRIDS[name] for name in self.names}
+
+    def knob(self, name):
+        return getattr(self, name)
+
+    def with_knob(self, name, value):
+        return replaced(self, **{name: jnp.clip(value, 1e-3, 1e3).astype(jnp.float32)})
+
+
+BEST = {"width": 20.0, "power": 0.7}
+GRIDS = {"width": (0.1, 1.0, 10.0, 100.0), "power": (0.5, 1.0)}
+TARGET = dx.targets.Bernoulli(np.full(3, 0.5))
+
+
+def tuned(adaptation, *, num_warmup=600, names=("width", "power"), width=0.1):
+    kernel = Toy(jnp.float32(width), jnp.float32(0.5), names)
+    return dx.sample(
+        jax.random.key(0), TARGET, kernel, num_chains=2, num_warmup=num_warmup, num_samples=2, adaptation=adaptation
+    )
+
+
+def test_robust_probes_find_both_knobs_from_a_bad_start():
+    result = tuned("auto")
+    assert float(result.kernel.width) == pytest.approx(BEST["width"], rel=0.15)
+    assert float(result.kernel.power) == pytest.approx(BEST["power"], rel=0.1)
+    report = result.report
+    assert report.chosen == {"width": float(result.kernel.width), "power": float(result.kernel.power)}
+    assert report.num_steps == 600
+    assert len(report.tried) == 600 // report.window
+    assert report.tried[0][0] == pytest.approx((0.1, 0.5))
+    assert {round(values[0], 3) for values, _ in report.tried} >= {0.1, 1.0, 10.0, 100.0}
+    assert "robust probes" in str(report)
+
+
+def test_the_papers_probes_walk_by_a_fifth_and_then_slow_down():
+    result = tuned(JumpProbes(rule="paper", window=3), num_warmup=900, width=5.0)
+    widths = np.array([values[0] for values, _ in result.report.tried])
+    assert widths[:3] == pytest.approx([5.0, 6.0, 4.0])
+    assert float(result.kernel.width) == pytest.approx(BEST["width"], rel=0.15)
+    assert float(result.kernel.power) == pytest.approx(BEST["power"], rel=0.1)
+
+
+def test_the_search_takes_five_coarse_and_nine_fine_values():
+    coarse = (0.05, 0.5, 5.0, 50.0, 500.0)
+    result = tuned(StepSearch(names=("width",), values=coarse, window=10), num_warmup=140)
+    values = [values[0] for values, _ in result.report.tried]
+    assert values[:5] == pytest.approx(coarse)
+    assert values[5:] == pytest.approx([10.0 * k for k in range(1, 10)])
+    assert float(result.kernel.width) == pytest.approx(20.0)
+
+
+def test_the_search_may_pass_the_top_and_takes_neighbours_of_radii():
+    high = tuned(StepSearch(("width",), (0.002, 0.02, 0.2, 2.0), 10), num_warmup=130)
+    assert [values[0] for values, _ in high.report.tried][4:] == pytest.approx([float(k) for k in range(2, 11)])
+    radii = tuned(StepSearch(("width",), (1.0, 5.0, 10.0, 15.0, 20.0, 25.0), 10), num_warmup=150)
+    assert [values[0] for values, _ in radii.report.tried][6:] == pytest.approx([float(k) for k in range(16, 25)])
+
+
+class Multiple(Toy):
+    """With a knob gamma, which may be negative."""
+
+    gamma: Float[Array, ""] = eqx.field(default=1.0, converter=jnp.float32)
+
+    @property
+    def knobs(self):
+        return {"gamma": (1.0,)}
+
+    def with_knob(self, name, value):
+        return replaced(self, gamma=value.astype(jnp.float32))
+
+    def step(self, key, target, state):
+        return state, scalar_info(0.5, True, jnp.exp(-((self.gamma + 1) ** 2) / 4), 1, False)
+
+
+def test_gamma_changes_direction_where_the_jump_falls_and_may_change_sign():
+    kernel = Multiple(jnp.float32(1), jnp.float32(1), gamma=1.0)
+    result = dx.sample(
+        jax.random.key(0), TARGET, kernel, num_chains=2, num_warmup=600, num_samples=2, adaptation=GammaRule(window=10)
+    )
+    gammas = [values[0] for values, _ in result.report.tried]
+    assert gammas[:3] == pytest.approx([1.0, 1.25, 1.25 / (1 + 0.25 * 0.99)], rel=1e-4)
+    assert float(result.kernel.gamma) == pytest.approx(-1.0, abs=0.4)
+
+
+def test_a_scale_with_an_optimal_rate_can_be_searched_by_jump_too():
+    target = dx.targets.Bernoulli(np.random.default_rng(0).uniform(0.2, 0.8, 30))
+    result = dx.sample(
+        jax.random.key(0), target, "dmala", num_chains=50, num_warmup=280, num_samples=100, adaptation=StepSearch()
+    )
+    assert 0.4 < float(result.stats["accept_prob"].mean()) < 0.8
+    assert set(result.report.chosen) == {"step_size"}
+
+
+def test_several_rules_share_warm_up():
+    result = tuned((StepSearch(("width",), (1.0, 10.0, 100.0), 5), JumpProbes(("power",))), num_warmup=200)
+    first, second = result.reports
+    assert (first.num_steps, second.num_steps) == (100, 100)
+    assert float(result.kernel.width) == pytest.approx(first.chosen["width"])
+    assert float(result.kernel.power) == pytest.approx(BEST["power"], rel=0.15)
+
+
+def test_kernels_without_the_knob_are_named():
+    for adaptation, words in [
+        (JumpProbes(("height",)), "Toy has no knob 'height'; it has width, power"),
+        (GammaRule(), "Toy has no knob 'gamma'"),
+        (dx.AcceptanceRate(), "Toy has no scale to tune to a rate"),
+    ]:
+        with pytest.raises(ValueError, match=words):
+            tuned(adaptation)
+    with pytest.raises(ValueError, match="has no knob to tune"):
+        dx.sample(jax.random.key(0), TARGET, "gibbs", num_samples=2, num_warmup=20, adaptation=JumpProbes())
+    with pytest.raises(ValueError, match="Unknown rule 'fast'; known: robust, paper"):
+        JumpProbes(rule="fast")
