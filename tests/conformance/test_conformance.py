@@ -155,15 +155,25 @@ class Run:
         return np.stack([np.asarray(getattr(info, name)) for info in self.infos])
 
 
-RUNS = [  # double precision on the last of a sampler's spaces
-    pytest.param((name, space_type, bits), id=f"{name}-{space_type.__name__.lower()}-float{bits}")
-    for name in KERNELS
-    for space_type in dx.samplers.REGISTRY[row_of(name)].spaces
-    for bits in ((32, 64) if space_type is dx.samplers.REGISTRY[row_of(name)].spaces[-1] else (32,))
-]
+def runs() -> list:
+    """Every sampler on every space it takes, in single and on the last of them in double precision.
+
+    `make test` has one run a sampler, on another space each time; `make test-slow` has the others.
+    """
+    out = []
+    for number, name in enumerate(KERNELS):
+        spaces = dx.samplers.REGISTRY[row_of(name)].spaces
+        settings = [*[(space, 32) for space in spaces], (spaces[-1], 64)]
+        quick = settings[number % len(settings)]
+        for space, bits in settings:
+            marks = () if (space, bits) == quick else pytest.mark.slow
+            out.append(
+                pytest.param((name, space, bits), id=f"{name}-{space.__name__.lower()}-float{bits}", marks=marks)
+            )
+    return out
 
 
-@pytest.fixture(scope="module", params=RUNS)
+@pytest.fixture(scope="module", params=runs())
 def run(request):
     name, space_type, bits = request.param
     with jax.enable_x64(bits == 64):  # stays so for the tests of this run

@@ -5,15 +5,26 @@
 target. Chains are independent, so the test is honest.
 
 False alarms: a check fails where its p-value, corrected for the two questions, is below `THRESHOLD` = 1e-6. The folder
-holds fewer than 200 checks, so with fresh seeds one run in 5000 would fail without a fault. Seeds follow from the names
+holds fewer than 400 checks, so with fresh seeds one run in 2500 would fail without a fault. Seeds follow from the names
 of the tests, and none was chosen by its outcome.
+
+`make test` runs a selection in which every sampler, every space and every weight function occurs; `make test-slow` runs
+the rest of their product.
 """
 
+from collections.abc import Callable, Iterable
+
+import pytest
 from jaxtyping import Array, Key
 
 import discrax as dx
 
 THRESHOLD = 1e-6
+
+
+def selected(cases: Iterable[tuple], is_quick: Callable[..., bool]) -> list:
+    """The cases, those that are not quick marked as slow."""
+    return [case if is_quick(*case) else pytest.param(*case, marks=pytest.mark.slow) for case in cases]
 
 
 def check(kernel: dx.Kernel, target: dx.Target, key: Key[Array, ""], num_sweeps: int = 12) -> dx.exact.Verdict:

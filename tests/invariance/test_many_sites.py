@@ -91,7 +91,10 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
+SLOW = ("gwg-rows-of-dense", "pas-threshold-search")
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow if n in SLOW else ()) for n in CASES])
 def test_exact_on_many_sites(name, key):
     bits, kernel, num_steps = CASES[name][0](), CASES[name][1](), CASES[name][2]
     for_invariance, for_convergence = jax.random.split(key)

@@ -12,7 +12,7 @@ import discrax as dx
 from discrax.samplers.block_gibbs import BlockGibbs, HammingBall
 from discrax.samplers.exact_path import LB, ExactPAS
 from discrax.samplers.ordinal import MHUniform, OrdinalGWG
-from invariance.exactness import THRESHOLD, assert_exact, invariance_p_value
+from invariance.exactness import THRESHOLD, assert_exact, invariance_p_value, selected
 from invariance.kernels import AnyWeight
 from invariance.small_targets import QUADRATIC, SPACES, HardCore, cubic, frozen
 from invariance.twins import Textbook
@@ -60,7 +60,24 @@ CUBIC_CASES = [
 ]
 
 
-@pytest.mark.parametrize(("space", "name", "weight"), CUBIC_CASES)
+QUICK = [
+    *[("binary", "block-gibbs-3", "sqrt"), ("spin", "hamming-ball-3-1", "sqrt"), ("spin", "lb", "ratio")],
+    *[
+        ("ordinal", "exact-pas-2.5", "ratio"),
+        ("ordinal", "ordinal-gwg-2.5", "max"),
+        ("ordinal", "mh-uniform-1.5", "sqrt"),
+    ],
+    *[("ordinal-two-levels", "ordinal-gwg-1", "ratio"), ("categorical", "exact-pas-2.5", "power")],
+]
+CUBIC_CASES += [
+    (space, name, "sqrt")
+    for space in ("binary", "spin", "ordinal", "categorical")
+    for name in ("block-gibbs-2", "hamming-ball-3-1", "lb", "exact-pas-2.5")
+    if (space, name, "sqrt") not in CUBIC_CASES
+]
+
+
+@pytest.mark.parametrize(("space", "name", "weight"), selected(CUBIC_CASES, lambda *case: case in QUICK))
 def test_exact_on_cubic_targets(space, name, weight, key):
     assert_exact(kernel(name, weight), cubic_on(space), key, num_sweeps(name, space))
 

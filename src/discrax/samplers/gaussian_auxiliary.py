@@ -120,7 +120,7 @@ class AnyScale(_GaussianAuxiliary):
     def prepared(self, target: Target, hessian: Hessian) -> tuple["AnyScale", str]:
         exact_ratios = offered(target, ExactRatios) is not None
         metric, how = build_metric(hessian, self.rule, exact_ratios=exact_ratios)
-        return replaced(self, metric=metric), how
+        return replaced(self, metric=metric, rule="prepared"), how  # they are one program, whatever their rule was
 
     @property
     def knobs(self) -> dict[str, tuple[float, ...]]:
