@@ -8,6 +8,7 @@ log pi per second, of all chains.
 
 import argparse
 import json
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -68,7 +69,7 @@ def main() -> None:
     for title, target in targets().items():
         if arguments.only and not any(part in title for part in arguments.only):
             continue
-        settings = {"num_chains": arguments.chains, "num_warmup": 500, "num_samples": 500, "progress": False}
+        settings: dict[str, Any] = {"num_chains": arguments.chains, "num_warmup": 500, "num_samples": 500, "progress": False}
         full = {}
         for name, sampler in dict(candidates_for(target, differentiable=True)).items():
             full[name] = scores(dx.sample(jax.random.key(1), target, sampler, **settings))

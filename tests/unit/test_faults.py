@@ -17,6 +17,7 @@ from scipy.special import expit
 import discrax
 from discrax import AcceptanceRate, Binary, Categorical, Ordinal, Spin, Target, samplers, targets
 from discrax.core import random
+from discrax.core.kernel import scalar_info
 from discrax.core.target import evaluate
 from discrax.diagnostics import diagnose, ess
 
@@ -143,17 +144,21 @@ def test_flip_probabilities_of_one_are_not_nan(scale):
 # --- the logarithm of a negative number in the step-size update ---
 
 
-@pytest.mark.parametrize(("sampler", "rule"), [("dmala", "robust"), ("pas", "robust"), ("pas", "paper")])
+@pytest.mark.parametrize(
+    ("sampler", "rule"), [("dmala", "robust"), ("dmala", "paper"), ("pas", "robust"), ("pas", "paper")]
+)
 def test_no_acceptance_makes_the_scale_undefined(sampler, rule):
     """2,000 updates with the worst that can come: long runs of 0 and of 1, and both in turns."""
     target = targets.Bernoulli(np.full(50, 0.5))
     adapter, kernel = AcceptanceRate(rule=rule), samplers.build_kernel(sampler, target)
     accept_probs = np.concatenate([np.zeros(500), np.ones(500), np.tile([0, 1], 250), np.zeros(500)])
     arrays, static = eqx.partition(kernel, eqx.is_array)
+    states = jax.vmap(kernel.init, in_axes=(None, 0))(target, jnp.zeros((1, 50), jnp.int8))
 
     def update(carry, accept_prob):
         arrays, memory = carry
-        kernel, memory = adapter.update(target, eqx.combine(arrays, static), memory, accept_prob)
+        info = jax.tree.map(lambda leaf: leaf[None], scalar_info(accept_prob, True, 1, 1, False))
+        kernel, memory = adapter.update(target, eqx.combine(arrays, static), memory, states, info)
         return (eqx.filter(kernel, eqx.is_array), memory), getattr(kernel, kernel.parameter)
 
     start = (arrays, adapter.init(target, kernel))

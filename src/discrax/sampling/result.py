@@ -8,6 +8,7 @@ import jax
 import numpy as np
 
 from discrax.adaptation import AcceptanceReport
+from discrax.core.driver import STATS
 from discrax.core.kernel import Kernel, State, Tunable
 from discrax.core.statistics import Moments
 from discrax.core.target import Target, bare
@@ -64,7 +65,7 @@ class Result:
         return out
 
     def summary(self) -> Summary:
-        stats = self.mean_stats
+        stats = self.mean_stats or {name: np.zeros(self.num_chains) for name in STATS}  # no draws: interrupted
         scalars = []
         if self.stats and self.num_draws:
             scalars.append(diagnose("lp", self.stats["lp"]))

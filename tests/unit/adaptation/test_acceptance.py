@@ -150,7 +150,11 @@ PROBS = np.random.default_rng(0).uniform(0.15, 0.85, 30)
 
 @pytest.mark.parametrize(
     ("sampler", "adaptation"),
-    [("pas", AcceptanceRate()), ("rwm", AcceptanceRate(0.4, "paper")), ("dmala", AcceptanceRate(0.5))],
+    [
+        pytest.param("pas", AcceptanceRate(), marks=pytest.mark.slow),
+        pytest.param("rwm", AcceptanceRate(0.4, "paper"), marks=pytest.mark.slow),
+        ("dmala", AcceptanceRate(0.5)),
+    ],
     ids=["pas-robust", "rwm-paper", "dmala-robust"],
 )
 def test_draws_have_the_wanted_rate(sampler, adaptation):
