@@ -69,12 +69,17 @@ def main() -> None:
     for title, target in targets().items():
         if arguments.only and not any(part in title for part in arguments.only):
             continue
-        settings: dict[str, Any] = {"num_chains": arguments.chains, "num_warmup": 500, "num_samples": 500, "progress": False}
+        settings: dict[str, Any] = {
+            "num_chains": arguments.chains,
+            "num_warmup": 500,
+            "num_samples": 500,
+            "progress": False,
+        }
         full = {}
         for name, sampler in dict(candidates_for(target, differentiable=True)).items():
             full[name] = scores(dx.sample(jax.random.key(1), target, sampler, **settings))
         spec = dx.auto(arguments.seconds)
-        report = dx.sample(jax.random.key(0), target, spec, **settings | {"num_samples": 1}).reports[0]
+        report = dx.sample(jax.random.key(0), target, spec, **{**settings, "num_samples": 1}).reports[0]
         best = max(full, key=lambda name: full[name][0])
         share = full[report.chosen][0] / full[best][0]
         rows.append({"target": title, "chosen": report.chosen, "best": best, "share": share, "full": full})
