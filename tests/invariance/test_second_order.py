@@ -58,15 +58,15 @@ CASES = [
 
 
 QUICK = {
-    "dlmc": ("spin", "categorical"),
-    "dlmcf": ("binary", "ordinal"),
+    "dlmc": ("categorical",),
+    "dlmcf": ("binary",),
     "dlp_trace": ("categorical",),
-    "avg": ("spin", "categorical"),
-    "pavg": ("binary", "ordinal"),
+    "avg": ("categorical",),
+    "pavg": ("ordinal",),
     "ab_first": ("ordinal",),
     "ab_shift": ("binary",),
     "ab_max": ("ordinal",),
-    "ab_trace": ("spin", "ordinal"),
+    "ab_trace": ("spin",),
 }
 
 

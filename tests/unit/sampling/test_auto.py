@@ -65,6 +65,7 @@ def test_candidates_suit_the_space_and_the_target():
     assert "gibbs, chromatic" not in names(dense)  # as many colours as sites
 
 
+@pytest.mark.slow
 def test_a_target_without_a_gradient_gets_a_sampler_without_one():
     def log_prob(e):
         return jax.pure_callback(

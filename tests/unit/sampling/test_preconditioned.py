@@ -61,6 +61,7 @@ def test_a_matrix_that_was_given_is_taken():
     assert float(result.stats["accept_prob"].mean()) > 0.99
 
 
+@pytest.mark.slow
 def test_step_sizes_per_site_come_from_it_too():
     steep = dx.targets.Quadratic(SPACE, np.diag([-8.0, -4.0, -2.0, -1.0, -0.5, -0.1]) - 0.2 * (1 - np.eye(6)), 0.1)
     flat = dx.targets.Ising.graph(np.array([(0, 1), (0, 2), (0, 3), (4, 5)]), 0.5)
