@@ -5,11 +5,11 @@ from pathlib import Path
 
 
 def demo(
-    side: int = 32,
+    side: int = 16,
     coupling: float = 0.3,
     num_chains: int = 16,
-    num_warmup: int = 500,
-    num_samples: int = 2000,
+    num_warmup: int = 300,
+    num_samples: int = 700,
     seed: int = 0,
     out: Path = Path("demo"),
 ) -> None:
