@@ -4,6 +4,7 @@ Step t of chain c uses the key `fold_in(key_c, t)` and nothing else, so the draw
 on the number of chains or on what is recorded.
 """
 
+import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
@@ -192,6 +193,7 @@ def drive(
 
 
 _programs: OrderedDict[Any, Callable] = OrderedDict()
+_locks: dict[Any, threading.Lock] = {}
 _MOST_PROGRAMS = 128
 
 
@@ -218,11 +220,18 @@ def compiled(function: Callable, arguments: tuple, settings: dict[str, Any]) -> 
         tuple(sorted(settings.items())),
         jnp.result_type(float),  # 64-bit mode makes another program
     )
-    if identity in _programs:
-        _programs.move_to_end(identity)
-        return _programs[identity], 0.0
     begin = time.perf_counter()
+    with _locks.setdefault(identity, threading.Lock()):  # a thread that wants the same program waits for it
+        if identity in _programs:
+            _programs.move_to_end(identity)
+            return _programs[identity], 0.0
+        program = _programs[identity] = _compile(function, arrays, static, settings)
+    while len(_programs) > _MOST_PROGRAMS:
+        _locks.pop(_programs.popitem(last=False)[0], None)
+    return program, time.perf_counter() - begin
 
+
+def _compile(function: Callable, arrays: Any, static: Any, settings: dict[str, Any]) -> Callable:
     def call(arrays):
         out = function(*eqx.combine(arrays, static), **settings)
         out_arrays, out_static = eqx.partition(out, eqx.is_array)
@@ -235,10 +244,7 @@ def compiled(function: Callable, arguments: tuple, settings: dict[str, Any]) -> 
     def run(arguments):
         return eqx.combine(program(eqx.filter(arguments, _is_array)), out_static)
 
-    _programs[identity] = run
-    while len(_programs) > _MOST_PROGRAMS:
-        _programs.popitem(last=False)
-    return run, time.perf_counter() - begin
+    return run
 
 
 def chunk_length(num_draws: int, work_per_draw: float) -> int:

@@ -22,6 +22,7 @@ from jax import lax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from discrax.core import random
+from discrax.core.padding import padded_rows
 from discrax.core.xla import materialised
 
 
@@ -127,12 +128,7 @@ class Table(eqx.Module):
 
     @classmethod
     def of(cls, rows: np.ndarray, columns: np.ndarray, values: np.ndarray, shape: tuple[int, int]) -> "Table":
-        order = np.argsort(rows, kind="stable")
-        rows, columns, values = rows[order], columns[order], values[order]
-        counts = np.bincount(rows, minlength=shape[0])
-        place = np.arange(len(rows)) - (np.cumsum(counts) - counts)[rows]
-        indices, weights = (np.zeros((shape[0], max(1, counts.max())), kind) for kind in (np.int32, float))
-        indices[rows, place], weights[rows, place] = columns, values
+        indices, weights = padded_rows(rows, columns, values, shape[0])
         return cls(jnp.asarray(indices), jnp.asarray(weights, jnp.result_type(float)), shape[1])
 
     def product(self, z: Float[Array, "m *levels"]) -> Float[Array, "n *levels"]:

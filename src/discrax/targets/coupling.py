@@ -20,6 +20,8 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float, Int
 
+from discrax.core.padding import padded_rows
+
 
 def _over_levels(weights: Float[Array, "*shape"], e: Float[Array, "..."]) -> Float[Array, "..."]:
     """Gives per-site weights the trailing axes of `e`."""
@@ -140,13 +142,7 @@ class Sparse(Coupling):
         source = np.concatenate([edges[:, 0], edges[~loops, 1]])
         sink = np.concatenate([edges[:, 1], edges[~loops, 0]])
         value = np.concatenate([weights, weights[~loops]])
-        order = np.argsort(source, kind="stable")
-        source, sink, value = source[order], sink[order], value[order]
-        degree = np.bincount(source, minlength=n)
-        slot = np.arange(len(source)) - (np.cumsum(degree) - degree)[source]
-        indices = np.zeros((n, max(1, degree.max())), np.int32)
-        table = np.zeros(indices.shape)
-        indices[source, slot], table[source, slot] = sink, value
+        indices, table = padded_rows(source, sink, value, n)
         self.indices, self.weights = jnp.asarray(indices), jnp.asarray(table, jnp.result_type(float))
         self.has_diagonal = bool(weights[loops].any())
 
