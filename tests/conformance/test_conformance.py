@@ -343,6 +343,7 @@ def test_thinning_keeps_every_fourth_draw():
     np.testing.assert_array_equal(thinned.draws, Draws("gibbs-systematic").result().draws[:, 3::4])
 
 
+@pytest.mark.slow
 def test_draws_after_warm_up_do_not_depend_on_chunks():
     whole = Draws("dmala", num_warmup=40).result("auto")
     in_chunks = Draws("dmala", num_warmup=40, chunk_size=8).result("auto")

@@ -154,6 +154,7 @@ def test_exact_with_hard_constraints(name, key):
     assert invariance_p_value(kernel(name, "sqrt"), HardCore(6), key) >= THRESHOLD
 
 
+@pytest.mark.slow
 def test_exact_as_tuned_by_warm_up(key):
     target, untuned = QUADRATIC["ising-periodic"](), dx.samplers.pas()
     for_warm_up, for_check = jax.random.split(key)

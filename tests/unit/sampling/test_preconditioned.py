@@ -70,6 +70,7 @@ def test_step_sizes_per_site_come_from_it_too():
     assert diagonal[0] == pytest.approx(3 * diagonal[1], rel=1e-3)  # the hub of a star has three neighbours
 
 
+@pytest.mark.slow
 def test_pavg_estimates_a_multiple_of_covariance_or_precision():
     result = sample(FUNCTION, "pavg")
     assert "x precision" in result.reports[1] or "x covariance" in result.reports[1]

@@ -344,6 +344,7 @@ def test_every_name_builds_a_kernel(name):
 # --- double precision ---
 
 
+@pytest.mark.slow
 def test_double_precision():
     with jax.enable_x64(True):
         target = targets.Ising.graph(np.array([[0, 1], [1, 2], [2, 3]]), 0.5, 0.2)
