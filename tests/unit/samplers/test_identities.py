@@ -65,7 +65,7 @@ def test_ncg_is_dlp_on_binary_spaces():
     np.testing.assert_allclose(logits, expected, rtol=1e-5)
 
 
-@pytest.mark.parametrize("space", SPACES)
+@pytest.mark.parametrize("space", ["spin", "categorical"])
 def test_dlp_with_an_even_diagonal_is_dmala(space):
     assert_same(dlp_trace(0.8, diagonal=np.ones(4)), dmala(0.8), target_on(space))
 
@@ -75,7 +75,7 @@ def test_any_scale_of_first_order_with_half_power_is_dmala(space):
     assert_same(ab_first(0.8, 0.5), dmala(0.8), target_on(space))
 
 
-@pytest.mark.parametrize("space", SPACES)
+@pytest.mark.parametrize("space", ["ordinal", "categorical"])
 def test_avg_is_pavg_without_a_matrix(space):
     assert_same(avg(1.5), pavg(1.5, np.zeros((4, 4))), target_on(space))
 
