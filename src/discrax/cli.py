@@ -1,4 +1,4 @@
-"""The command line: `discrax demo`, `discrax samplers`."""
+"""The command line: `discrax demo`, `discrax samplers`, `discrax bench`."""
 
 import sys
 from pathlib import Path
@@ -43,13 +43,24 @@ def samplers() -> None:
     Console().print(table)
 
 
+def bench() -> None:
+    """Runs the papers' experiments: `discrax bench --help`."""
+    sys.exit("Say what to do: discrax bench list | run | report | compare.")
+
+
 def main() -> None:
     try:
         import tyro
     except ImportError:
         sys.exit("The command line needs its extra: pip install 'discrax[cli]'.")
     try:
-        tyro.extras.subcommand_cli_from_dict({"demo": demo, "samplers": samplers}, prog="discrax")
+        if sys.argv[1:2] == ["bench"]:
+            from discrax.bench.commands import main as bench_main
+
+            bench_main(sys.argv[2:] or ["--help"])
+            return
+        commands = {"demo": demo, "samplers": samplers, "bench": bench}
+        tyro.extras.subcommand_cli_from_dict(commands, prog="discrax")
     except ValueError as error:
         sys.exit(f"discrax: {error}")
     except KeyboardInterrupt:

@@ -58,16 +58,16 @@ class AcceptanceReport(NamedTuple):
 class AcceptanceRate(eqx.Module):
     """Tunes a `Tunable` kernel to an acceptance rate; `rate=None` takes the kernel's own optimum."""
 
-    rate: float | None = eqx.field(static=True, default=None)
+    rate: float | Float[Array, ""] | None = None
     rule: str = eqx.field(static=True, default="robust")
 
     def __check_init__(self):
-        if self.rate is not None and not 0 < self.rate < 1:
+        if isinstance(self.rate, int | float) and not 0 < self.rate < 1:
             raise ValueError(f"An acceptance rate lies between 0 and 1, but got {self.rate}.")
         if self.rule not in RULES:
             raise ValueError(f"Unknown rule {self.rule!r}; known: {', '.join(RULES)}.")
 
-    def asked_rate(self, kernel: Tunable) -> float:
+    def asked_rate(self, kernel: Tunable) -> float | Float[Array, ""]:
         return kernel.target_rate if self.rate is None else self.rate
 
     def check(self, kernel: Any) -> None:
@@ -80,7 +80,8 @@ class AcceptanceRate(eqx.Module):
             )
 
     def planned(self, kernel: Tunable, num_steps: int) -> "AcceptanceRate":
-        return self
+        # A leaf: runs to different rates share one program.
+        return AcceptanceRate(jnp.asarray(self.asked_rate(kernel), jnp.float32), self.rule)
 
     def init(self, target: Target, kernel: Tunable) -> Memory:
         zero = jnp.zeros((), jnp.float32)
@@ -121,7 +122,7 @@ class AcceptanceRate(eqx.Module):
         report = AcceptanceReport(
             kernel.parameter,
             float(getattr(kernel, kernel.parameter)),
-            self.asked_rate(kernel),
+            float(self.asked_rate(kernel)),
             float(memory.mean_rate),
             int(memory.steps),
             self.rule,

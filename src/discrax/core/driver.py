@@ -73,10 +73,10 @@ class Recorder(NamedTuple):
 
 
 def start(
-    target: Target, kernel: Kernel, x: Integer[Array, "chains *shape"], recorder: Recorder
+    target: Target, kernel: Kernel, x: Integer[Array, "..."], recorder: Recorder, *, batched: bool = False
 ) -> tuple[Ensemble, float]:
     """The ensemble before its first step, and the seconds its compilation took."""
-    program, compile_seconds = compiled(_start, (target, kernel, x), {"with_moments": recorder.moments})
+    program, compile_seconds = compiled(_start, (target, kernel, x), {"with_moments": recorder.moments}, batched)
     return program((target, kernel, x)), compile_seconds
 
 
@@ -94,10 +94,10 @@ def run_chunk(
     keys: Key[Array, " chains"],
     target: Target,
     ensemble: Ensemble,
+    adapter: Adapter | None,
     *,
     num_draws: int,
     thinning: int,
-    adapter: Adapter | None,
     recorder: Recorder,
 ) -> tuple[Ensemble, Recorded, Float[Array, ""]]:
     """`num_draws` times `thinning` steps of all chains. With an adapter the kernel is tuned after every step.
@@ -167,7 +167,7 @@ class Chunk(NamedTuple):
 
 
 def drive(
-    keys: Key[Array, " chains"],
+    keys: Key[Array, "*batch chains"],
     target: Target,
     ensemble: Ensemble,
     num_draws: int,
@@ -177,18 +177,23 @@ def drive(
     adapter: Adapter | None = None,
     recorder: Recorder,
     resize: Callable[[Kernel], Kernel] = lambda kernel: kernel,
+    batched: bool = False,
 ) -> Iterator[Chunk]:
-    """Runs `num_draws` draws chunk by chunk. `resize` may change the kernel's static sizes between chunks."""
+    """Runs `num_draws` draws chunk by chunk. `resize` may change the kernel's static sizes between chunks.
+
+    `batched`: every array has a leading axis, and what stands at one place of it is a run of its own.
+    """
     done = 0
     while done < num_draws:
         length = min(chunk, num_draws - done)
         ensemble = ensemble._replace(kernel=resize(ensemble.kernel))
-        settings = {"num_draws": length, "thinning": thinning, "adapter": adapter, "recorder": recorder}
-        program, compile_seconds = compiled(run_chunk, (keys, target, ensemble), settings)
+        settings = {"num_draws": length, "thinning": thinning, "recorder": recorder}
+        arguments = (keys, target, ensemble, adapter)
+        program, compile_seconds = compiled(run_chunk, arguments, settings, batched)
         begin = time.perf_counter()
-        ensemble, recorded, acceptance = jax.block_until_ready(program((keys, target, ensemble)))
+        ensemble, recorded, acceptance = jax.block_until_ready(program(arguments))
         seconds = time.perf_counter() - begin
-        yield Chunk(ensemble, recorded, length, float(acceptance), seconds, compile_seconds)
+        yield Chunk(ensemble, recorded, length, float(jnp.mean(acceptance)), seconds, compile_seconds)
         done += length
 
 
@@ -201,11 +206,13 @@ def _is_array(leaf: Any) -> bool:
     return isinstance(leaf, jax.Array | np.ndarray)
 
 
-def compiled(function: Callable, arguments: tuple, settings: dict[str, Any]) -> tuple[Callable, float]:
+def compiled(
+    function: Callable, arguments: tuple, settings: dict[str, Any], batched: bool = False
+) -> tuple[Callable, float]:
     """`function(*arguments, **settings)` compiled ahead of time, and the seconds that took (0 if it had been before).
 
     Arrays are arguments of the program and everything else is part of it, so new parameters or tuned values never
-    compile again.
+    compile again. A batched program is the same function of each place of the leading axis of all arrays.
     """
     arrays, static = eqx.partition(arguments, _is_array)
     leaves, structure = jax.tree.flatten(arrays)
@@ -219,26 +226,27 @@ def compiled(function: Callable, arguments: tuple, settings: dict[str, Any]) -> 
         tuple(static_leaves),
         tuple(sorted(settings.items())),
         jnp.result_type(float),  # 64-bit mode makes another program
+        batched,
     )
     begin = time.perf_counter()
     with _locks.setdefault(identity, threading.Lock()):  # a thread that wants the same program waits for it
         if identity in _programs:
             _programs.move_to_end(identity)
             return _programs[identity], 0.0
-        program = _programs[identity] = _compile(function, arrays, static, settings)
+        program = _programs[identity] = _compile(function, arrays, static, settings, batched)
     while len(_programs) > _MOST_PROGRAMS:
         _locks.pop(_programs.popitem(last=False)[0], None)
     return program, time.perf_counter() - begin
 
 
-def _compile(function: Callable, arrays: Any, static: Any, settings: dict[str, Any]) -> Callable:
+def _compile(function: Callable, arrays: Any, static: Any, settings: dict[str, Any], batched: bool) -> Callable:
     def call(arrays):
         out = function(*eqx.combine(arrays, static), **settings)
         out_arrays, out_static = eqx.partition(out, eqx.is_array)
         call.static = out_static
         return out_arrays
 
-    program = jax.jit(call).lower(arrays).compile()
+    program = jax.jit(jax.vmap(call) if batched else call).lower(arrays).compile()
     out_static = call.static
 
     def run(arguments):

@@ -26,7 +26,7 @@ from discrax.sampling.checks import (
 from discrax.sampling.progress import ProgressBar, wants_progress
 from discrax.sampling.result import Result
 
-_WARMUP_CHUNK = 50  # short, so that a kernel that outgrows its capacity is enlarged soon
+WARMUP_CHUNK = 50  # short, so that a kernel that outgrows its capacity is enlarged soon
 
 
 def sample(
@@ -81,7 +81,7 @@ def sample(
     if isinstance(kernel, Sized):
         kernel = kernel.sized(target, room=any(stage.adapter is not None for stage in stages))
 
-    recorder = Recorder(_codes if keep == "draws" else keep if callable(keep) else None, keep == "moments")
+    recorder = Recorder(codes if keep == "draws" else keep if callable(keep) else None, keep == "moments")
     work = num_chains * target.space.num_sites * (1 if target.space.has_two_levels else target.space.num_levels)
     shown = wants_progress(progress)
 
@@ -125,6 +125,23 @@ def sample(
         chunks = drive(keys, target, ensemble, num_samples, chunk=length, thinning=thinning, recorder=recorder)
         ensemble = drawn.collect(chunks, ensemble)
 
+    if is_interrupted:
+        drawn.is_interrupted = True
+    return collected(target, ensemble, warmup, drawn, reports, keep, keep_warmup, thinning, compile_seconds)
+
+
+def collected(
+    target: Target,
+    ensemble: Ensemble,
+    warmup: "list[Phase]",
+    drawn: "Phase",
+    reports: list[Any],
+    keep: str | Callable[[Array], Any],
+    keep_warmup: bool,
+    thinning: int,
+    compile_seconds: float,
+) -> Result:
+    """The result of what the phases of a run have stored."""
     stats = drawn.stats()
     mean_stats = {name: values.mean(axis=1) for name, values in stats.items() if values.shape[1]}
     moments = None
@@ -133,7 +150,7 @@ def sample(
         mean_stats = dict(zip(STATS, scalars.mean.T, strict=True))
     return Result(
         target=target,
-        kernel=kernel,
+        kernel=ensemble.kernel,
         draws=drawn.kept() if keep == "draws" else None,
         kept=drawn.kept() if callable(keep) else None,
         moments=moments,
@@ -145,7 +162,7 @@ def sample(
         seconds=drawn.seconds,
         warmup_seconds=sum(phase.seconds for phase in warmup),
         compile_seconds=compile_seconds + sum(phase.compile_seconds for phase in [*warmup, drawn]),
-        is_complete=not (is_interrupted or drawn.is_interrupted),
+        is_complete=not drawn.is_interrupted,
         thinning=thinning,
         num_draws=drawn.filled,
         states=ensemble.states,
@@ -187,21 +204,21 @@ def _stages(adaptation: Any, kernel: Kernel, num_warmup: int, wants_burn_in: boo
     Several adapters share warm-up equally.
     """
     if not num_warmup:
-        _adapters(adaptation, kernel)  # its mistakes are mistakes all the same
+        adapters_of(adaptation, kernel)  # its mistakes are mistakes all the same
         return []
     stages, left = [], num_warmup
     if wants_burn_in:
         left -= num_warmup // 3
-        first = _adapters("auto" if adaptation is not None else None, kernel)
+        first = adapters_of("auto" if adaptation is not None else None, kernel)
         stages.append(Stage("burn-in", num_warmup // 3, first[0] if first else None, True))
-    adapters = _adapters(adaptation, kernel) or (None,)
+    adapters = adapters_of(adaptation, kernel) or (None,)
     for i, adapter in enumerate(adapters):
         share = left // len(adapters) + (left % len(adapters) if i == 0 else 0)
         stages.append(Stage("warm-up", share, adapter, False))
     return stages
 
 
-def _adapters(adaptation: Any, kernel: Kernel) -> tuple[Adapter, ...]:
+def adapters_of(adaptation: Any, kernel: Kernel) -> tuple[Adapter, ...]:
     if adaptation is None:
         return ()
     if isinstance(adaptation, str) and adaptation == "auto":
@@ -230,7 +247,7 @@ def _joined(parts: list[Any]) -> Any:
     return jax.tree.map(lambda *leaves: np.concatenate(leaves, axis=1), *parts) if parts else {}
 
 
-def _codes(x: Array) -> Array:
+def codes(x: Array) -> Array:
     return x
 
 
@@ -238,7 +255,7 @@ def _warm_up(
     keys, target, ensemble: Ensemble, num_steps: int, chunk: int, adapter, keep_draws: bool
 ) -> Iterator[Chunk]:
     """Statistics are recorded, draws where asked; a kernel that outgrows its capacity is enlarged between chunks."""
-    recorder = Recorder(_codes if keep_draws else None)
+    recorder = Recorder(codes if keep_draws else None)
     if adapter is None:
         return drive(keys, target, ensemble, num_steps, chunk=chunk, recorder=recorder)
 
@@ -246,7 +263,7 @@ def _warm_up(
         return kernel.sized(target, room=True) if isinstance(kernel, Sized) else kernel
 
     if isinstance(ensemble.kernel, Sized):
-        chunk = _WARMUP_CHUNK  # whatever chunk_size is: when a kernel may grow decides what is drawn
+        chunk = WARMUP_CHUNK  # whatever chunk_size is: when a kernel may grow decides what is drawn
     ensemble = ensemble._replace(memory=adapter.init(target, ensemble.kernel))
     return drive(keys, target, ensemble, num_steps, chunk=chunk, adapter=adapter, recorder=recorder, resize=resize)
 
@@ -263,16 +280,15 @@ class Phase:
         with ProgressBar(self._title, self._total, self._show_progress) as bar:
             try:
                 for chunk in chunks:
-                    count = self._store(chunk)
-                    self.seconds += chunk.seconds
-                    self.compile_seconds += chunk.compile_seconds
+                    count = self.store(chunk)
                     ensemble = chunk.ensemble
                     bar.advance(count, chunk.acceptance)
             except KeyboardInterrupt:
                 self.is_interrupted = True
         return ensemble
 
-    def _store(self, chunk: Chunk) -> int:
+    def store(self, chunk: Chunk) -> int:
+        """Keeps what a chunk recorded, on the host."""
         recorded = jax.tree.map(np.asarray, chunk.recorded)
         if self._buffers is None:
             shape = lambda leaf: (leaf.shape[1], self._total, *leaf.shape[2:])  # noqa: E731
@@ -284,6 +300,8 @@ class Phase:
 
         jax.tree.map(fill, self._buffers, recorded)
         self.filled = place.stop
+        self.seconds += chunk.seconds
+        self.compile_seconds += chunk.compile_seconds
         return chunk.num_draws
 
     def kept(self) -> Any:

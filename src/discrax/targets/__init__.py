@@ -1,19 +1,35 @@
 """Distributions over discrete spaces, one file a family."""
 
 from discrax.targets.coupling import Coupling, Dense, Lattice, Sparse, Uncoupled
+from discrax.targets.fhmm import FHMM, CategoricalFHMM
+from discrax.targets.gaussian import LatticeGaussian
+from discrax.targets.higher_order import CubicIsing
 from discrax.targets.independent import Bernoulli, Categorical
+from discrax.targets.mixtures import PolynomialMixture, QuarticMixture
 from discrax.targets.quadratic import QUBO, Ising, Potts, Quadratic
+from discrax.targets.rbm import RBM, CategoricalRBM
+from discrax.targets.regression import LogisticRegression, SparseLinearRegression
 
 __all__ = [
+    "FHMM",
     "QUBO",
+    "RBM",
     "Bernoulli",
     "Categorical",
+    "CategoricalFHMM",
+    "CategoricalRBM",
     "Coupling",
+    "CubicIsing",
     "Dense",
     "Ising",
     "Lattice",
+    "LatticeGaussian",
+    "LogisticRegression",
+    "PolynomialMixture",
     "Potts",
     "Quadratic",
+    "QuarticMixture",
     "Sparse",
+    "SparseLinearRegression",
     "Uncoupled",
 ]

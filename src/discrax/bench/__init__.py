@@ -1,0 +1,1 @@
+"""The benchmark: cells, suites of them, a run that survives, and a report beside the printed numbers."""

@@ -1,0 +1,118 @@
+"""Cells: what is measured, as plain values that can be hashed, sent to another machine and written down.
+
+A cell names its target, sampler, tuning and measurement by *calls*: the address of a function and its arguments. Two
+cells with the same content have the same id wherever and whenever they are made, which is how a run knows what it has
+done.
+"""
+
+import hashlib
+import importlib
+import importlib.util
+import json
+import sys
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Call:
+    """A function by its address, "package.module:name" or "/path/to/file.py:name", with keyword arguments."""
+
+    address: str
+    arguments: tuple[tuple[str, Any], ...] = ()
+
+    def __call__(self, *positional: Any) -> Any:
+        return resolve(self.address)(*positional, **dict(self.arguments))
+
+    def __str__(self) -> str:
+        inside = ", ".join(f"{name}={value}" for name, value in self.arguments)
+        return f"{self.address.rpartition(':')[2]}({inside})"
+
+
+def call(address: str, **arguments: Any) -> Call:
+    return Call(address, tuple(arguments.items()))
+
+
+def resolve(address: str) -> Any:
+    """The object at an address; a missing one is a sentence."""
+    place, separator, name = address.rpartition(":")
+    if not separator:
+        raise ValueError(f"An address is 'package.module:name' or 'file.py:name', but got {address!r}.")
+    module: Any = load_file(Path(place)) if place.endswith(".py") else importlib.import_module(place)
+    for part in name.split("."):
+        if not hasattr(module, part):
+            raise ValueError(f"{place} has no {part!r}; check the name after the colon.")
+        module = getattr(module, part)
+    return module
+
+
+def load_file(path: Path) -> Any:
+    """A Python file as a module, once a process."""
+    path = path.resolve()
+    if not path.is_file():
+        raise ValueError(f"There is no file {path}.")
+    name = f"discrax_user_{hashlib.sha256(str(path).encode()).hexdigest()[:12]}"
+    if name not in sys.modules:
+        spec = importlib.util.spec_from_file_location(name, path)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module
+        try:
+            spec.loader.exec_module(module)
+        except BaseException:
+            del sys.modules[name]
+            raise
+    return sys.modules[name]
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Per chain: steps of warm-up, draws, and steps a draw."""
+
+    num_chains: int
+    num_warmup: int
+    num_samples: int
+    thinning: int = 1
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One measurement. `labels` say where it stands in tables and figures."""
+
+    labels: tuple[tuple[str, str], ...]
+    target: Call
+    sampler: Call
+    budget: Budget
+    seed: int = 0
+    adaptation: Call | str | None = "auto"
+    measure: Call = Call("discrax.bench.measure:mixing")
+    start: Call | None = None  # of (target, seed, num_chains): where the chains begin; None: uniformly random
+    is_timed: bool = False  # its seconds are compared, so it does not share a program with others
+
+    @cached_property
+    def id(self) -> str:
+        return hashlib.sha256(self.settings.encode()).hexdigest()[:16]
+
+    @cached_property
+    def settings(self) -> str:
+        """The whole cell as canonical JSON."""
+        return json.dumps(asdict(self), sort_keys=True)
+
+    @property
+    def name(self) -> str:
+        return " ".join(value if name in _BARE else f"{name}={value}" for name, value in self.labels if value)
+
+    @property
+    def setting_labels(self) -> tuple[str, ...]:
+        """The labels that say what is sampled; the others say how."""
+        return tuple(name for name, _ in self.labels if name not in OF_SAMPLER)
+
+    def label(self, name: str) -> str | None:
+        return dict(self.labels).get(name)
+
+
+OF_SAMPLER = ("sampler", "weight_fn", "rate", "sigma", "alpha", "scaling")
+_BARE = ("task", "config", "sampler", "weight_fn")  # labels whose values speak for themselves

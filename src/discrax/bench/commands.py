@@ -1,0 +1,105 @@
+"""`discrax bench list | run | report | compare`."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
+
+from discrax.bench.suite import Size, aliases, shipped
+
+
+def list_suites(size: Size = Size.DEFAULT, /) -> None:
+    """Lists the suites: what each is, and how many cells it has."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("suite", "what it shows", "cells", title=f"{size} size", title_justify="left")
+    table.columns[2].justify = "right"
+    for each in shipped().values():
+        table.add_row(each.name, each.about, str(len(list(each.cells(size)))))
+    for name, names in aliases().items():
+        table.add_row(name, f"another name for {' and '.join(names)}", "")
+    Console().print(table)
+
+
+def run(
+    suites: Annotated[tuple[str, ...], tyro.conf.Positional],
+    /,
+    quick: bool = False,
+    paper: bool = False,
+    out: Path | None = None,
+    sampler: tuple[str, ...] = (),
+    executor: Literal["in-process", "pool", "slurm", "ray"] = "in-process",
+    workers: int = 1,
+    address: str | None = None,
+    together: bool = True,
+    retry_failed: bool = False,
+    data: Path | None = None,
+) -> None:
+    """Runs suites and writes their report. The same command again goes on where it stopped.
+
+    Args:
+        suites: Names such as optimal-scaling/table05, papers such as any-scale, or files such as my_suite.py.
+        quick: Fewer chains and steps, the same tasks: minutes on two cores.
+        paper: The chains and steps of the paper.
+        out: The folder of the run; by default runs/SUITE-SIZE.
+        sampler: Samplers of your own, file.py:Kernel, to put beside the others.
+        executor: Where cells are run.
+        workers: How many at a time.
+        address: Of a Ray cluster; without it one is started here.
+        together: Run cells of one shape as one program.
+        retry_failed: Run failed cells again.
+        data: The folder with data sets such as MNIST; by default the environment variable DISCRAX_DATA.
+    """
+    from discrax.bench.data import use_data
+    from discrax.bench.executors import get_executor
+    from discrax.bench.report import write_report
+    from discrax.bench.run import default_folder, run_suites
+
+    if quick and paper:
+        raise ValueError("A run is --quick or --paper, not both.")
+    if not suites:
+        raise ValueError("Say which suites to run; `discrax bench list` shows them.")
+    if data is not None:
+        use_data(data)
+    size = Size.QUICK if quick else Size.PAPER if paper else Size.DEFAULT
+    folder = default_folder(suites, size) if out is None else out
+    chosen = get_executor(executor, workers=workers, address=address, folder=folder)
+    report = run_suites(
+        suites, size, out=folder, samplers=sampler, executor=chosen, together=together, retry_failed=retry_failed
+    )
+    print(report)
+    for path in write_report(folder):
+        print(path)
+
+
+def report(folder: Path, /, out: Path | None = None) -> None:
+    """Writes the HTML page and the Markdown tables of a run.
+
+    Args:
+        folder: Of the run.
+        out: Where to write them; by default into the run.
+    """
+    from discrax.bench.report import write_report
+
+    for path in write_report(folder, out):
+        print(path)
+
+
+def compare(first: Path, second: Path, /) -> None:
+    """Compares two runs, cell by cell.
+
+    Args:
+        first: A run.
+        second: Another.
+    """
+    from rich.console import Console
+
+    from discrax.bench.compare import compare_runs
+
+    Console().print(compare_runs(first, second))
+
+
+def main(arguments: list[str]) -> None:
+    commands = {"list": list_suites, "run": run, "report": report, "compare": compare}
+    tyro.extras.subcommand_cli_from_dict(commands, prog="discrax bench", args=arguments)

@@ -1,0 +1,151 @@
+"""Several runs as one compiled program: targets of one shape, kernels of one kind, each run with its own arrays.
+
+Small problems leave a GPU idle and cost a compilation each. Here the arrays of all runs are stacked along a leading
+axis and one program steps them all; each is tuned by itself, and its draws are those that `sample` would give it.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, PRNGKeyArray
+
+from discrax.core import random
+from discrax.core.driver import Adapter, Recorder, chunk_length, drive, start
+from discrax.core.kernel import Kernel, Sized, replaced
+from discrax.core.target import Target
+from discrax.curvature.hessian import Preconditioned
+from discrax.samplers import build_kernel
+from discrax.sampling.checks import check_counts, check_gradient, check_start, check_target, initial_states
+from discrax.sampling.result import Result
+from discrax.sampling.sample import WARMUP_CHUNK, Phase, adapters_of, codes, collected
+
+Tree = TypeVar("Tree")
+
+
+def structure_of(tree: Any) -> Any:
+    """What must be equal for two trees to be stacked: everything but the values of arrays (and a kernel's capacity)."""
+    if isinstance(tree, Sized) and hasattr(tree, "capacity"):
+        tree = replaced(tree, capacity=0)
+    arrays, static = eqx.partition(tree, eqx.is_array_like)
+    shapes = tuple((np.shape(leaf), str(jnp.result_type(leaf))) for leaf in jax.tree.leaves(arrays))
+    leaves, structure = jax.tree.flatten(static)
+    return jax.tree.structure(arrays), shapes, structure, tuple(leaves)
+
+
+def can_be_together(target: Target, kernel: Kernel) -> bool:
+    """Whether runs like this can be stacked: a Hessian is found on the host, run by run."""
+    return not isinstance(kernel, Preconditioned) or kernel.is_prepared
+
+
+def sample_together(
+    keys: Sequence[PRNGKeyArray],
+    targets: Sequence[Target],
+    samplers: Sequence[str | Kernel],
+    *,
+    num_chains: int,
+    num_warmup: int,
+    num_samples: int,
+    thinning: int = 1,
+    init: Sequence[Array | np.ndarray | None] | None = None,
+    keep: str | Callable[[Array], Any] = "draws",
+    adaptation: Sequence[Adapter | str | None] | None = None,
+) -> list[Result]:
+    """`sample` for each (key, target, sampler), all in one program. They must differ in the values of arrays only."""
+    count = len(targets)
+    check_counts(num_chains, num_warmup, num_samples, thinning, None)
+    kernels, all_keys, starts, adapters = [], [], [], []
+    for i in range(count):
+        check_target(targets[i])
+        for_init, for_chains = random.split(random.as_threefry(keys[i]), 2)
+        starts.append(initial_states(for_init, targets[i], num_chains, None if init is None else init[i]))
+        all_keys.append(random.split(for_chains, num_chains))
+        kernel = build_kernel(samplers[i], targets[i])
+        check_gradient(targets[i], kernel)
+        found = adapters_of("auto" if adaptation is None else adaptation[i], kernel) if num_warmup else ()
+        adapters.append(found[0].planned(kernel, num_warmup) if found else None)
+        if isinstance(kernel, Sized):
+            kernel = kernel.sized(targets[i], room=bool(found))
+        kernels.append(kernel)
+    kernels = _of_one_size(kernels)
+    for what, trees in {"targets": targets, "samplers": kernels, "adaptations": adapters}.items():
+        if any(structure_of(tree) != structure_of(trees[0]) for tree in trees):
+            raise ValueError(f"Runs that share a program have {what} of one structure; run these one by one.")
+
+    target, stacked_keys = _stacked(targets), _stacked(all_keys)
+    adapter = None if adapters[0] is None else _stacked(adapters)
+    recorder = Recorder(codes if keep == "draws" else keep if callable(keep) else None)
+    ensemble, compile_seconds = start(target, _stacked(kernels), _stacked(starts), recorder, batched=True)
+    for states, kernel in zip(_apart(ensemble.states, count), kernels, strict=True):
+        check_start(states, kernel)
+    work = count * num_chains * targets[0].space.num_sites * max(1, targets[0].space.num_levels // 2)
+
+    def advance(phases: list[Phase], ensemble, chunks):
+        for chunk in chunks:
+            shares = chunk._replace(seconds=chunk.seconds / count, compile_seconds=chunk.compile_seconds / count)
+            for phase, recorded in zip(phases, _apart(chunk.recorded, count), strict=True):
+                phase.store(shares._replace(recorded=recorded))
+            ensemble = chunk.ensemble
+        return ensemble
+
+    def resize(kernel: Kernel) -> Kernel:
+        if not isinstance(kernel, Sized):
+            return kernel
+        apart = [each.sized(t, room=True) for each, t in zip(_apart(kernel, count), targets, strict=True)]
+        return _stacked(_of_one_size(apart))
+
+    warmup = [Phase("warm-up", num_warmup, False) for _ in targets]
+    reports: list[list[Any]] = [[] for _ in targets]
+    if adapter is not None:
+        memories = [a.init(t, k) for a, t, k in zip(adapters, targets, kernels, strict=True)]
+        ensemble = ensemble._replace(memory=_stacked(memories))
+    if num_warmup:
+        is_sized = adapter is not None and isinstance(kernels[0], Sized)
+        length = WARMUP_CHUNK if is_sized else chunk_length(num_warmup, work)
+        settings: dict[str, Any] = {"chunk": length, "recorder": Recorder(None), "batched": True}
+        if adapter is not None:
+            settings |= {"adapter": adapter, "resize": resize}
+        chunks = drive(stacked_keys, target, ensemble, num_warmup, **settings)
+        ensemble = advance(warmup, ensemble, chunks)
+        kernels = _apart(ensemble.kernel, count)
+        if adapter is not None:
+            memories = _apart(ensemble.memory, count)
+            for i in range(count):
+                kernels[i], report = adapters[i].freeze(targets[i], kernels[i], memories[i])
+                reports[i].append(report)
+    if isinstance(kernels[0], Sized):
+        kernels = _of_one_size([k.sized(t, room=False) for k, t in zip(kernels, targets, strict=True)])
+    ensemble = ensemble._replace(kernel=_stacked(kernels), memory=None)
+    drawn = [Phase("sampling", num_samples, False) for _ in targets]
+    length = chunk_length(num_samples, work * thinning)
+    settings = {"chunk": length, "thinning": thinning, "recorder": recorder, "batched": True}
+    ensemble = advance(drawn, ensemble, drive(stacked_keys, target, ensemble, num_samples, **settings))
+    ends = _apart(ensemble, count)
+    return [
+        collected(
+            targets[i], ends[i], [warmup[i]], drawn[i], reports[i], keep, False, thinning, compile_seconds / count
+        )
+        for i in range(count)
+    ]
+
+
+def _of_one_size(kernels: list[Kernel]) -> list[Kernel]:
+    """Kernels with the largest of their capacities."""
+    if not isinstance(kernels[0], Sized) or not hasattr(kernels[0], "capacity"):
+        return kernels
+    most = max(kernel.capacity for kernel in kernels)  # pyright: ignore[reportAttributeAccessIssue]
+    return [replaced(kernel, capacity=most) for kernel in kernels]
+
+
+def _stacked(trees: Sequence[Tree]) -> Tree:
+    parts = [eqx.partition(tree, eqx.is_array_like) for tree in trees]
+    arrays = jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(leaf) for leaf in leaves]), *(a for a, _ in parts))
+    return eqx.combine(arrays, parts[0][1])
+
+
+def _apart(tree: Tree, count: int) -> list[Tree]:
+    arrays, static = eqx.partition(tree, eqx.is_array)
+    return [eqx.combine(jax.tree.map(lambda leaf, i=i: leaf[i], arrays), static) for i in range(count)]

@@ -1,0 +1,380 @@
+"""Factorial hidden Markov models: the posterior of K hidden chains of length L given one series y.
+
+    log pi(x) = -sum_l (y_l - m_l)^2 / (2 sigma^2) + sum_k initial(x_1k) + stay_logit * #{(l, k): x_lk = x_(l-1)k}
+
+with the mean m_l = sum_k w_k x_lk + b (`FHMM`, two levels) or m_l = sum_k w_k[x_lk] + b (`CategoricalFHMM`). The chains
+are independent before y is seen; `stay_logit` is the log-odds of staying against one given other level.
+
+In the embedding log pi is quadratic. Sites at one time interact through their weights and sites next to each other in
+one chain through `stay_logit`, so with the residual r_l = y_l - m_l every change of a site costs O(1) and a change of
+several sites is a sum over the sites and their pairs.
+"""
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int, Integer
+from numpy.typing import ArrayLike
+
+from discrax.core.levels import at_level
+from discrax.core.space import Binary, Categorical
+from discrax.core.target import Coloured, Evaluation, ExactRatios, LocalChanges
+
+INITIAL, STAY = 0.1, 0.8  # the prior of the papers: P(x_1k is not 0), and the probability to stay
+# The weights and the offset behind the published tables.
+_RELEASED_WEIGHTS, _RELEASED_OFFSET = (0.6614, 0.2669, 0.0617, 0.6213, -0.4519), -0.1661
+_RELEASED_INITIAL_LOGIT, _RELEASED_STAY_LOGIT = float(np.log(9.0)), 0.2
+
+
+class FHMM(ExactRatios, LocalChanges, Coloured):
+    """Two levels: y_l ~ N(sum_k w_k x_lk + b, sigma^2), x in {0, 1}^(L x K).
+
+    `initial_logit` is the log-odds of x_1k = 1, `stay_logit` that of staying; by default P(x_1k = 1) = 0.1 and the
+    probability to stay is 0.8.
+    """
+
+    space: Binary
+    series: Float[Array, " L"]
+    weights: Float[Array, " K"]
+    offset: Float[Array, ""]
+    noise_variance: Float[Array, ""]
+    initial_logit: Float[Array, ""]
+    stay_logit: Float[Array, ""]
+    colours: Int[Array, "L K"]
+    num_colours: int = eqx.field(static=True)
+
+    def __init__(
+        self,
+        series: ArrayLike,
+        weights: ArrayLike,
+        offset: ArrayLike = 0.0,
+        noise_variance: ArrayLike = 1.0,
+        *,
+        initial_logit: ArrayLike | None = None,
+        stay_logit: ArrayLike | None = None,
+    ):
+        self.series, self.offset, self.noise_variance = _observations(series, offset, noise_variance)
+        self.weights = _finite("weights", weights, 1)
+        self.initial_logit = _finite("initial_logit", _logit(INITIAL) if initial_logit is None else initial_logit, 0)
+        self.stay_logit = _finite("stay_logit", _logit(STAY) if stay_logit is None else stay_logit, 0)
+        self.space = Binary((len(self.series), len(self.weights)))
+        self.colours, self.num_colours = _colouring(self.space.shape)
+
+    @classmethod
+    def simulated(
+        cls,
+        seed: int,
+        length: int,
+        num_factors: int,
+        noise_variance: float = 1.0,
+        *,
+        initial_prob: float = INITIAL,
+        stay_prob: float = STAY,
+        weights: ArrayLike | None = None,
+        offset: float | None = None,
+    ) -> "FHMM":
+        """The posterior given a simulated series: x from the prior, then y. Weights and offset are standard normal."""
+        rng = _generator(seed, length, num_factors, 2, noise_variance, initial_prob, stay_prob)
+        w = rng.normal(size=num_factors) if weights is None else np.asarray(weights, float)
+        if w.shape != (num_factors,):
+            raise ValueError(f"weights must be one number per factor ({num_factors}), but has shape {w.shape}.")
+        b = rng.normal() if offset is None else offset
+        x = _simulated_chains(rng, length, num_factors, 2, initial_prob, stay_prob)
+        y = x @ w + b + np.sqrt(noise_variance) * rng.normal(size=length)
+        return cls(y, w, b, noise_variance, initial_logit=_logit(initial_prob), stay_logit=_logit(stay_prob))
+
+    @classmethod
+    def as_released(cls, seed: int, length: int, num_factors: int = 5, noise_variance: float = 1.0) -> "FHMM":
+        """The target behind the tables of Sun et al. (2022), which is not the posterior their text states.
+
+        The series is simulated from the stated prior, but the log-density that was run *subtracts* the prior and
+        scores a change of state with logit (not probability) 0.2. What is left favours x_1k = 1 (`initial_logit` is
+        +log 9 = 2.197 instead of -2.197) and staying only a little (`stay_logit` is 0.2 instead of log 4 = 1.386).
+        With 5 factors the weights and the offset are theirs, otherwise standard normal.
+        """
+        is_theirs = num_factors == len(_RELEASED_WEIGHTS)
+        stated = cls.simulated(
+            seed,
+            length,
+            num_factors,
+            noise_variance,
+            weights=_RELEASED_WEIGHTS if is_theirs else None,
+            offset=_RELEASED_OFFSET if is_theirs else None,
+        )
+        return cls(
+            stated.series,
+            stated.weights,
+            stated.offset,
+            noise_variance,
+            initial_logit=_RELEASED_INITIAL_LOGIT,
+            stay_logit=_RELEASED_STAY_LOGIT,
+        )
+
+    @property
+    def level_means(self) -> Float[Array, "K 2"]:
+        """What each level of each factor adds to the mean of y_l."""
+        return jnp.stack([jnp.zeros_like(self.weights), self.weights], axis=1)
+
+    @property
+    def initial_logits(self) -> Float[Array, " 2"]:
+        return jnp.stack([jnp.zeros_like(self.initial_logit), self.initial_logit])
+
+    def log_prob(self, e: Float[Array, "L K"]) -> Float[Array, ""]:
+        residual = self.series - e @ self.weights - self.offset
+        stays = jnp.sum(e[1:] * e[:-1] + (1 - e[1:]) * (1 - e[:-1]))
+        fit = -jnp.sum(jnp.square(residual)) / (2 * self.noise_variance)
+        return fit + self.initial_logit * jnp.sum(e[0]) + self.stay_logit * stays
+
+    def evaluate(self, x: Integer[Array, "L K"]) -> Evaluation:
+        e = self.space.embed(x)
+        spin = 2 * e - 1
+        w, scale = self.weights[None], 1 / self.noise_variance
+        residual = self.series - e @ self.weights - self.offset
+        around = jnp.pad(spin, ((1, 1), (0, 0)))  # 0 beyond both ends: no neighbour, no vote
+        field = scale * w * residual[:, None] + self.stay_logit * (around[:-2] + around[2:])
+        field += jnp.where(_is_first(len(x)), self.initial_logit, 0)
+        return Evaluation(self.log_prob(e), -spin * field - scale * jnp.square(w) / 2)
+
+    def change(
+        self, x: Integer[Array, "L K"], sites: Int[Array, " k"], codes: Integer[Array, " k"]
+    ) -> Float[Array, ""]:
+        """z'h + z'J z / 2 with the moves z, the fields h at the sites and the couplings J among them."""
+        z = self.space.embed(codes) - self.space.embed(x.reshape(-1)[sites])
+        time, factor = sites // self.space.shape[1], sites % self.space.shape[1]
+        w_z = self.weights[factor] * z
+        same_time, next_in_chain = _pairs(time, factor)
+        couplings = 2 * self.stay_logit * next_in_chain * jnp.outer(z, z)
+        couplings -= same_time * jnp.outer(w_z, w_z) / self.noise_variance
+        return jnp.sum(z * self._fields_at(x, time, factor)) + jnp.sum(couplings) / 2
+
+    def ratios_at(self, x: Integer[Array, "L K"], site: Int[Array, ""]) -> Float[Array, ""]:
+        time, factor = site // self.space.shape[1], site % self.space.shape[1]
+        z = 1 - 2 * self.space.embed(x[time, factor])
+        curvature = jnp.square(self.weights[factor]) / self.noise_variance
+        return z * self._fields_at(x, time[None], factor[None])[0] - curvature / 2
+
+    def _fields_at(
+        self, x: Integer[Array, "L K"], time: Int[Array, " k"], factor: Int[Array, " k"]
+    ) -> Float[Array, " k"]:
+        """The derivative of log pi at some sites."""
+        before, after, has_before, has_after = _neighbours(x, time, factor)
+        votes = jnp.where(has_before, 2 * self.space.embed(before) - 1, 0)
+        votes += jnp.where(has_after, 2 * self.space.embed(after) - 1, 0)
+        residual = self.series[time] - self.space.embed(x[time]) @ self.weights - self.offset
+        start = jnp.where(has_before, 0, self.initial_logit)
+        return self.weights[factor] * residual / self.noise_variance + self.stay_logit * votes + start
+
+
+class CategoricalFHMM(ExactRatios, LocalChanges, Coloured):
+    """C levels: y_l ~ N(sum_k w_k[x_lk] + b, sigma^2), x in {0, .., C - 1}^(L x K).
+
+    A chain starts at level c with probability proportional to exp(initial_logits[c]), by default 0.9 for level 0 and
+    the same for all others, and stays with probability 0.8, going to each other level equally often.
+    """
+
+    space: Categorical
+    series: Float[Array, " L"]
+    weights: Float[Array, "K C"]
+    offset: Float[Array, ""]
+    noise_variance: Float[Array, ""]
+    initial_logits: Float[Array, " C"]
+    stay_logit: Float[Array, ""]
+    colours: Int[Array, "L K"]
+    num_colours: int = eqx.field(static=True)
+
+    def __init__(
+        self,
+        series: ArrayLike,
+        weights: ArrayLike,
+        offset: ArrayLike = 0.0,
+        noise_variance: ArrayLike = 1.0,
+        *,
+        initial_logits: ArrayLike | None = None,
+        stay_logit: ArrayLike | None = None,
+    ):
+        self.series, self.offset, self.noise_variance = _observations(series, offset, noise_variance)
+        self.weights = _finite("weights", weights, 2)
+        num_factors, num_levels = self.weights.shape
+        if initial_logits is None:
+            initial_logits = _initial_logits(num_levels, INITIAL)
+        self.initial_logits = _finite("initial_logits", initial_logits, 1)
+        if self.initial_logits.shape != (num_levels,):
+            raise ValueError(
+                f"initial_logits must be one number per level ({num_levels}), "
+                f"but has shape {self.initial_logits.shape}."
+            )
+        self.stay_logit = _finite("stay_logit", _stay_logit(num_levels, STAY) if stay_logit is None else stay_logit, 0)
+        self.space = Categorical((len(self.series), num_factors), num_levels)
+        self.colours, self.num_colours = _colouring(self.space.shape)
+
+    @classmethod
+    def simulated(
+        cls,
+        seed: int,
+        length: int,
+        num_factors: int,
+        num_levels: int,
+        noise_variance: float = 1.0,
+        *,
+        initial_prob: float = INITIAL,
+        stay_prob: float = STAY,
+    ) -> "CategoricalFHMM":
+        """The posterior given a simulated series: x from the prior, then y. Weights and offset are standard normal.
+
+        `initial_prob` is the probability that a chain does not start at level 0.
+        """
+        rng = _generator(seed, length, num_factors, num_levels, noise_variance, initial_prob, stay_prob)
+        w, b = rng.normal(size=(num_factors, num_levels)), rng.normal()
+        x = _simulated_chains(rng, length, num_factors, num_levels, initial_prob, stay_prob)
+        mean = w[np.arange(num_factors), x].sum(axis=1) + b
+        y = mean + np.sqrt(noise_variance) * rng.normal(size=length)
+        return cls(
+            y,
+            w,
+            b,
+            noise_variance,
+            initial_logits=_initial_logits(num_levels, initial_prob),
+            stay_logit=_stay_logit(num_levels, stay_prob),
+        )
+
+    @property
+    def level_means(self) -> Float[Array, "K C"]:
+        """What each level of each factor adds to the mean of y_l."""
+        return self.weights
+
+    def log_prob(self, e: Float[Array, "L K C"]) -> Float[Array, ""]:
+        fit = -jnp.sum(jnp.square(_residual(self, self.series, e))) / (2 * self.noise_variance)
+        start = jnp.sum(e[0] * self.initial_logits[None])
+        return fit + start + self.stay_logit * jnp.sum(e[1:] * e[:-1])
+
+    def evaluate(self, x: Integer[Array, "L K"]) -> Evaluation:
+        e, w, scale = self.space.embed(x), self.weights[None], 1 / self.noise_variance
+        moves = w - at_level(jnp.broadcast_to(w, e.shape), x)[..., None]
+        around = jnp.pad(e, ((1, 1), (0, 0), (0, 0)))  # 0 beyond both ends: no neighbour, no vote
+        prior = self.stay_logit * (around[:-2] + around[2:])
+        prior += jnp.where(_is_first(len(x))[..., None], self.initial_logits[None, None], 0)
+        prior -= at_level(prior, x)[..., None]
+        residual = _residual(self, self.series, e)[:, None, None]
+        ratios = scale * moves * (residual - moves / 2) + prior
+        return Evaluation(self.log_prob(e), at_level(ratios, 1 - x) if self.space.has_two_levels else ratios)
+
+    def change(
+        self, x: Integer[Array, "L K"], sites: Int[Array, " k"], codes: Integer[Array, " k"]
+    ) -> Float[Array, ""]:
+        """z'h + z'J z / 2 with the moves z, the fields h at the sites and the couplings J among them."""
+        z = self.space.embed(codes) - self.space.embed(x.reshape(-1)[sites])
+        time, factor = sites // self.space.shape[1], sites % self.space.shape[1]
+        w_z = jnp.sum(self.weights[factor] * z, axis=1)
+        same_time, next_in_chain = _pairs(time, factor)
+        couplings = self.stay_logit * next_in_chain * (z @ z.T)
+        couplings -= same_time * jnp.outer(w_z, w_z) / self.noise_variance
+        return jnp.sum(z * self._fields_at(x, time, factor)) + jnp.sum(couplings) / 2
+
+    def ratios_at(self, x: Integer[Array, "L K"], site: Int[Array, ""]) -> Float[Array, "..."]:
+        time, factor = site // self.space.shape[1], site % self.space.shape[1]
+        here, w = x[time, factor], self.weights[factor]
+        h = self._fields_at(x, time[None], factor[None])[0]
+        ratios = h - at_level(h, here) - jnp.square(w - at_level(w, here)) / (2 * self.noise_variance)
+        return at_level(ratios, 1 - here) if self.space.has_two_levels else ratios
+
+    def _fields_at(
+        self, x: Integer[Array, "L K"], time: Int[Array, " k"], factor: Int[Array, " k"]
+    ) -> Float[Array, "k C"]:
+        """The derivative of log pi at some sites."""
+        before, after, has_before, has_after = _neighbours(x, time, factor)
+        votes = jnp.where(has_before[:, None], self.space.embed(before), 0)
+        votes += jnp.where(has_after[:, None], self.space.embed(after), 0)
+        residual = _residual(self, self.series[time], self.space.embed(x[time]))[:, None]
+        start = jnp.where(has_before[:, None], 0, self.initial_logits[None])
+        return self.weights[factor] * residual / self.noise_variance + self.stay_logit * votes + start
+
+
+def _residual(target: CategoricalFHMM, series: Float[Array, " l"], e: Float[Array, "l K C"]) -> Float[Array, " l"]:
+    return series - e.reshape(len(e), -1) @ target.weights.reshape(-1) - target.offset
+
+
+def _is_first(length: int) -> Bool[Array, "L 1"]:
+    return (jnp.arange(length) == 0)[:, None]
+
+
+def _neighbours(
+    x: Integer[Array, "L K"], time: Int[Array, " k"], factor: Int[Array, " k"]
+) -> tuple[Integer[Array, " k"], Integer[Array, " k"], Bool[Array, " k"], Bool[Array, " k"]]:
+    """The codes before and after some sites in their chains, and whether there are such."""
+    last = x.shape[0] - 1
+    before, after = x[jnp.maximum(time - 1, 0), factor], x[jnp.minimum(time + 1, last), factor]
+    return before, after, time > 0, time < last
+
+
+def _pairs(time: Int[Array, " k"], factor: Int[Array, " k"]) -> tuple[Bool[Array, "k k"], Bool[Array, "k k"]]:
+    """Which pairs of sites share a time (each with itself, too), and which are next to each other in a chain."""
+    lag = jnp.abs(time[:, None] - time[None])
+    return lag == 0, (lag == 1) & (factor[:, None] == factor[None])
+
+
+def _colouring(shape: tuple[int, ...]) -> tuple[Int[Array, "L K"], int]:
+    """(l + k) mod K: it differs among the factors at one time, and from one time to the next in a chain."""
+    length, num_factors = shape
+    num_colours = max(num_factors, 2)
+    colours = (np.arange(length)[:, None] + np.arange(num_factors)) % num_colours
+    return jnp.asarray(colours, jnp.int32), min(num_colours, int(colours.max()) + 1)
+
+
+def _finite(name: str, value: ArrayLike, num_axes: int) -> Array:
+    array = np.asarray(value, np.float64)
+    if array.ndim != num_axes or array.size == 0:
+        kind = ("a number", "a row of numbers", "a table of factors and levels")[num_axes]
+        raise ValueError(f"{name} must be {kind}, but has shape {array.shape}.")
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} must be finite, but holds {array[~np.isfinite(array)][0]}.")
+    return jnp.asarray(array, jnp.result_type(float))
+
+
+def _observations(series: ArrayLike, offset: ArrayLike, noise_variance: ArrayLike) -> tuple[Array, Array, Array]:
+    variance = _finite("noise_variance", noise_variance, 0)
+    if not variance > 0:
+        raise ValueError(f"noise_variance must be positive, but is {float(variance)}.")
+    return _finite("series", series, 1), _finite("offset", offset, 0), variance
+
+
+def _logit(prob: float) -> float:
+    return float(np.log(prob) - np.log1p(-prob))
+
+
+def _initial_logits(num_levels: int, initial_prob: float) -> np.ndarray:
+    return np.log(np.append(1 - initial_prob, np.full(num_levels - 1, initial_prob / (num_levels - 1))))
+
+
+def _stay_logit(num_levels: int, stay_prob: float) -> float:
+    return _logit(stay_prob) + float(np.log(num_levels - 1))
+
+
+def _generator(
+    seed: int,
+    length: int,
+    num_factors: int,
+    num_levels: int,
+    noise_variance: float,
+    initial_prob: float,
+    stay_prob: float,
+) -> np.random.Generator:
+    """The generator of a simulation, once its arguments make sense."""
+    for name, count, least in (("length", length, 1), ("num_factors", num_factors, 1), ("num_levels", num_levels, 2)):
+        if not isinstance(count, int | np.integer) or count < least:
+            raise ValueError(f"{name} must be a whole number of at least {least}, but got {count!r}.")
+    if not noise_variance > 0:
+        raise ValueError(f"noise_variance must be positive, but is {noise_variance}.")
+    for name, prob in (("initial_prob", initial_prob), ("stay_prob", stay_prob)):
+        if not 0 < prob < 1:
+            raise ValueError(f"{name} must lie strictly between 0 and 1, but is {prob}.")
+    return np.random.default_rng(seed)
+
+
+def _simulated_chains(
+    rng: np.random.Generator, length: int, num_factors: int, num_levels: int, initial_prob: float, stay_prob: float
+) -> Int[np.ndarray, "L K"]:
+    """Chains from the prior: each level but the current one (at first: but level 0) is equally likely to be next."""
+    changes = rng.random((length, num_factors)) >= stay_prob
+    changes[0] = rng.random(num_factors) < initial_prob
+    steps = rng.integers(1, num_levels, (length, num_factors))
+    return np.cumsum(np.where(changes, steps, 0), axis=0) % num_levels
