@@ -83,6 +83,9 @@ class Comparison:
         table = "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in cells)
         return "\n\n".join([table, *self.remarks()]) + "\n"
 
+    def __rich__(self) -> Any:
+        return self.table()
+
     def table(self, metrics: Iterable[str] = ()) -> Any:
         """As a rich table; what moved is coloured."""
         from rich.table import Table

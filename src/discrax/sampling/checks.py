@@ -1,12 +1,16 @@
 """Bad input ends here, before the sampler is compiled, with a sentence that says what was expected and what came."""
 
+from functools import partial
+
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, PRNGKeyArray
+from jaxtyping import Array, Key, PRNGKeyArray
 
 from discrax.core import random
 from discrax.core.kernel import Kernel, State
+from discrax.core.space import Space
 from discrax.core.target import ExactRatios, Target, bare, offered
 
 
@@ -66,11 +70,23 @@ def check_gradient(target: Target, kernel: Kernel) -> None:
         ) from error
 
 
+@partial(jax.jit, static_argnums=1)
+def chain_keys(key: PRNGKeyArray, num_chains: int) -> tuple[PRNGKeyArray, Key[Array, " chains"]]:
+    """The key of the initial states, and one key a chain. Compiled: op by op it is slow on an accelerator."""
+    for_init, for_chains = random.split(random.as_threefry(key), 2)
+    return for_init, random.split(for_chains, num_chains)
+
+
+@eqx.filter_jit
+def _random_states(key: PRNGKeyArray, space: Space, num_chains: int) -> Array:
+    return jax.vmap(space.random)(random.split(key, num_chains))
+
+
 def initial_states(key: PRNGKeyArray, target: Target, num_chains: int, init: Array | np.ndarray | None) -> Array:
     """One state per chain: the given ones, checked, or random ones."""
     space = target.space
     if init is None:
-        return jax.vmap(space.random)(random.split(key, num_chains))
+        return _random_states(key, space, num_chains)
     if np.ndim(init) == len(space.shape):
         space.check(init)
         init = np.broadcast_to(np.asarray(init), (num_chains, *np.shape(init)))

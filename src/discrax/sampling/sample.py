@@ -16,6 +16,7 @@ from discrax.curvature.hessian import Preconditioned, estimated_hessian, exact_h
 from discrax.samplers import build_kernel
 from discrax.sampling.auto import Auto, default_adapter, pilot
 from discrax.sampling.checks import (
+    chain_keys,
     check_counts,
     check_gradient,
     check_start,
@@ -25,8 +26,6 @@ from discrax.sampling.checks import (
 )
 from discrax.sampling.progress import ProgressBar, wants_progress
 from discrax.sampling.result import Result
-
-WARMUP_CHUNK = 50  # short, so that a kernel that outgrows its capacity is enlarged soon
 
 
 def sample(
@@ -64,9 +63,8 @@ def sample(
     check_target(target)
     if not callable(keep) and keep not in ("draws", "moments"):
         raise ValueError(f"keep is 'draws', 'moments' or a function of the codes, but got {keep!r}.")
-    for_init, for_chains = random.split(random.as_threefry(key), 2)
+    for_init, keys = chain_keys(key, num_chains)
     x = initial_states(for_init, target, num_chains, init)
-    keys = random.split(for_chains, num_chains)
     reports: list[Any] = []
     if isinstance(sampler, str) and sampler == "auto":
         sampler = Auto()
@@ -263,9 +261,14 @@ def _warm_up(
         return kernel.sized(target, room=True) if isinstance(kernel, Sized) else kernel
 
     if isinstance(ensemble.kernel, Sized):
-        chunk = WARMUP_CHUNK  # whatever chunk_size is: when a kernel may grow decides what is drawn
+        chunk = warmup_chunk(num_steps)  # whatever chunk_size is: when a kernel may grow decides what is drawn
     ensemble = ensemble._replace(memory=adapter.init(target, ensemble.kernel))
     return drive(keys, target, ensemble, num_steps, chunk=chunk, adapter=adapter, recorder=recorder, resize=resize)
+
+
+def warmup_chunk(num_steps: int) -> int:
+    """Short, so that a kernel that outgrows its capacity is enlarged soon."""
+    return max(50, num_steps // 20)
 
 
 class Phase:

@@ -13,15 +13,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from discrax.core import random
 from discrax.core.driver import Adapter, Recorder, chunk_length, drive, start
 from discrax.core.kernel import Kernel, Sized, replaced
 from discrax.core.target import Target
 from discrax.curvature.hessian import Preconditioned
 from discrax.samplers import build_kernel
-from discrax.sampling.checks import check_counts, check_gradient, check_start, check_target, initial_states
+from discrax.sampling.checks import chain_keys, check_counts, check_gradient, check_start, check_target, initial_states
 from discrax.sampling.result import Result
-from discrax.sampling.sample import WARMUP_CHUNK, Phase, adapters_of, codes, collected
+from discrax.sampling.sample import Phase, adapters_of, codes, collected, warmup_chunk
 
 Tree = TypeVar("Tree")
 
@@ -60,9 +59,9 @@ def sample_together(
     kernels, all_keys, starts, adapters = [], [], [], []
     for i in range(count):
         check_target(targets[i])
-        for_init, for_chains = random.split(random.as_threefry(keys[i]), 2)
+        for_init, chains = chain_keys(keys[i], num_chains)
         starts.append(initial_states(for_init, targets[i], num_chains, None if init is None else init[i]))
-        all_keys.append(random.split(for_chains, num_chains))
+        all_keys.append(chains)
         kernel = build_kernel(samplers[i], targets[i])
         check_gradient(targets[i], kernel)
         found = adapters_of("auto" if adaptation is None else adaptation[i], kernel) if num_warmup else ()
@@ -104,7 +103,7 @@ def sample_together(
         ensemble = ensemble._replace(memory=_stacked(memories))
     if num_warmup:
         is_sized = adapter is not None and isinstance(kernels[0], Sized)
-        length = WARMUP_CHUNK if is_sized else chunk_length(num_warmup, work)
+        length = warmup_chunk(num_warmup) if is_sized else chunk_length(num_warmup, work)
         settings: dict[str, Any] = {"chunk": length, "recorder": Recorder(None), "batched": True}
         if adapter is not None:
             settings |= {"adapter": adapter, "resize": resize}
@@ -117,7 +116,9 @@ def sample_together(
                 kernels[i], report = adapters[i].freeze(targets[i], kernels[i], memories[i])
                 reports[i].append(report)
     if isinstance(kernels[0], Sized):
-        kernels = _of_one_size([k.sized(t, room=False) for k, t in zip(kernels, targets, strict=True)])
+        kernels = _of_one_size(
+            [k.sized(t, room=False) for k, t in zip(kernels, targets, strict=True) if isinstance(k, Sized)]
+        )
     ensemble = ensemble._replace(kernel=_stacked(kernels), memory=None)
     drawn = [Phase("sampling", num_samples, False) for _ in targets]
     length = chunk_length(num_samples, work * thinning)
@@ -132,20 +133,28 @@ def sample_together(
     ]
 
 
-def _of_one_size(kernels: list[Kernel]) -> list[Kernel]:
+def _of_one_size(kernels: Sequence[Kernel]) -> list[Kernel]:
     """Kernels with the largest of their capacities."""
     if not isinstance(kernels[0], Sized) or not hasattr(kernels[0], "capacity"):
-        return kernels
+        return list(kernels)
     most = max(kernel.capacity for kernel in kernels)  # pyright: ignore[reportAttributeAccessIssue]
     return [replaced(kernel, capacity=most) for kernel in kernels]
 
 
+# Stacking and taking apart is done on the host: on an accelerator every slice would be a program of its own.
 def _stacked(trees: Sequence[Tree]) -> Tree:
     parts = [eqx.partition(tree, eqx.is_array_like) for tree in trees]
-    arrays = jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(leaf) for leaf in leaves]), *(a for a, _ in parts))
+    arrays = jax.tree.map(_stack, *(arrays for arrays, _ in parts))
     return eqx.combine(arrays, parts[0][1])
+
+
+def _stack(*leaves: Any) -> Array:
+    if isinstance(leaves[0], jax.Array) and jnp.issubdtype(leaves[0].dtype, jax.dtypes.prng_key):
+        return jnp.stack(leaves)
+    return jnp.asarray(np.stack([np.asarray(leaf) for leaf in leaves]), jnp.result_type(leaves[0]))
 
 
 def _apart(tree: Tree, count: int) -> list[Tree]:
     arrays, static = eqx.partition(tree, eqx.is_array)
-    return [eqx.combine(jax.tree.map(lambda leaf, i=i: leaf[i], arrays), static) for i in range(count)]
+    arrays = jax.device_get(arrays)
+    return [eqx.combine(jax.tree.map(lambda leaf, i=i: np.asarray(leaf[i]), arrays), static) for i in range(count)]

@@ -22,7 +22,7 @@ from discrax.core.target import Coloured, Evaluation, ExactRatios, LocalChanges
 
 INITIAL, STAY = 0.1, 0.8  # the prior of the papers: P(x_1k is not 0), and the probability to stay
 # The weights and the offset behind the published tables.
-_RELEASED_WEIGHTS, _RELEASED_OFFSET = (0.6614, 0.2669, 0.0617, 0.6213, -0.4519), -0.1661
+_RELEASED_WEIGHTS, _RELEASED_OFFSET = np.array([0.6614, 0.2669, 0.0617, 0.6213, -0.4519]), -0.1661
 _RELEASED_INITIAL_LOGIT, _RELEASED_STAY_LOGIT = float(np.log(9.0)), 0.2
 
 

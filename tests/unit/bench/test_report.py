@@ -12,7 +12,8 @@ from matplotlib.figure import Figure
 from discrax.bench import compare, plots, report, store
 from discrax.bench.grid import make_grid, number_text, ratio_text, shade
 from discrax.bench.page import svg_of
-from discrax.bench.suite import Table, note
+from discrax.bench.run import with_sampler
+from discrax.bench.suite import Size, Table, find, note
 
 from . import fake_rows
 from .fake_rows import EJD, ESS, SECONDS, bernoulli, cell, rows, sampling
@@ -332,5 +333,34 @@ def test_comparisons_are_written_down(tmp_path, monkeypatch):
     assert text.count("\n| ") == 87 + 1
     assert "| bernoulli N=100 C1 my_sampler | EJD | 30.00 | 30.00 | 1.00 | +0.0 |  |" in text
     console = Console(width=140, record=True, file=io.StringIO())
-    console.print(found.table(["EJD"]))
-    assert "0 of" in console.export_text()
+    console.print(found)
+    text = console.export_text()
+    assert "0 of" in text
+    assert "compile_seconds" in text
+
+
+# --- Shipped suites --------------------------------------------------------------------------------------------------
+
+
+def test_a_run_of_a_shipped_suite_with_a_users_sampler(tmp_path):
+    planned = next(iter(find("optimal-scaling/table05"))).cells(Size.QUICK)
+    first = next(each for each in planned if each.label("sampler") == "ALBP")
+    mine = with_sampler(first, "/some/file.py:Mine")
+    for each, ejd in ((first, 24.05), (mine, 50.0)):
+        store.write_rows(tmp_path, store.rows_of(each, [store.Number("EJD", ejd, 0.1)], store.Timing(1.0)))
+    about = {"suites": ["optimal-scaling/table05"], "size": "quick", "samplers": ["/some/file.py:Mine"]}
+    store.write_about(tmp_path, about)
+    section = report.make_document(tmp_path).sections[0]
+    assert (section.num_ok, section.num_failed) == (2, 0)
+    grid = section.exhibits[0]
+    assert entry(grid, ("Mine", ""), "100", "C1").ours == 50.0
+    expected = {"sqrt(t)": 23.40, "t/(t+1)": 24.05}[first.label("weight_fn")]
+    assert entry(grid, ("ALBP", first.label("weight_fn")), "100", "C1").ratio == pytest.approx(24.05 / expected)
+
+
+def test_a_run_without_rows_is_a_report_too(tmp_path):
+    store.write_about(tmp_path, {"suites": ["optimal-scaling/table05", "optimal-scaling/figure05"], "size": "quick"})
+    page, plain = report.write_report(tmp_path)
+    assert "0 ok, 0 failed" in page.read_text(encoding="utf-8")
+    assert "Nothing to draw (slopes)" in page.read_text(encoding="utf-8")
+    assert "| ALBP sqrt(t) | - / 23.40 |" in plain.read_text(encoding="utf-8")

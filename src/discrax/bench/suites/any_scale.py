@@ -63,7 +63,8 @@ def _middle(rows: list[dict]) -> list[dict]:
         labels = row["labels"]
         name = TASKS.get(labels.get("task", ""))
         if name and labels.get(name) in ("0.4407", "10"):
-            found.append(row | {"labels": labels | {"model": labels["task"], "parameter": f"{name}={labels[name]}"}})
+            where = {"model": labels["task"], "parameter": f"{name}={labels[name]}"}
+            found.append(row | {"labels": where | {"sampler": labels["sampler"]}})
     return found
 
 
