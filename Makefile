@@ -22,7 +22,7 @@ check: $(INSTALLED)
 	$(BIN)/pyright
 
 bench: $(INSTALLED)
-	$(BIN)/pip install --quiet --editable ".[bench]"
+	$(BIN)/pip install --quiet --editable ".[peers]"
 	$(BIN)/python benchmarks/step_cost.py
 
 $(INSTALLED): pyproject.toml

@@ -21,6 +21,7 @@ from discrax.core.target import Target
 from discrax.diagnostics import ess
 from discrax.samplers import block_gibbs, build_kernel, gibbs, hamming_ball, mh_uniform, rwm
 from discrax.sampling import Result, sample
+from discrax.sampling.auto import default_adapter
 from discrax.sampling.together import can_be_together, sample_together, structure_of
 
 
@@ -206,5 +207,5 @@ def shape_key(cell: Cell) -> Any:
         return None
     if not can_be_together(target, kernel):
         return None
-    adapter = cell.adaptation.address if isinstance(cell.adaptation, Call) else cell.adaptation
-    return structure_of(target), structure_of(kernel), cell.budget, cell.measure, adapter, cell.start is None
+    adapter = default_adapter(kernel) if cell.adaptation == "auto" else _adapter_of(cell)
+    return structure_of(target), structure_of(kernel), cell.budget, cell.measure, type(adapter), cell.start is None

@@ -1,12 +1,15 @@
 """Oracles: exact laws of small targets, a test of any kernel against them, and asymptotic theory."""
 
 from discrax.exact.enumeration import Verdict, check_kernel, chi_square, draw, law, total_variation, walk
+from discrax.exact.forward_backward import ChainLaw, chain_law
 from discrax.exact.optimal_scaling import Optimum, bernoulli_optimum
 
 __all__ = [
+    "ChainLaw",
     "Optimum",
     "Verdict",
     "bernoulli_optimum",
+    "chain_law",
     "check_kernel",
     "chi_square",
     "draw",

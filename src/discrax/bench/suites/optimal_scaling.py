@@ -21,19 +21,20 @@ class Task(NamedTuple):
     first_table: int  # of jump distance; the next two are ESS and seconds
     steps: tuple[int, ...]  # of the paper, half of them burn-in
     default_steps: tuple[int, ...]
+    default_chains: tuple[int, ...] = (100, 100, 100)
 
 
 TASKS = {
     # The printed ESS of independent bits and of the FHMM fits shorter chains than those stated.
     "bernoulli": Task("N", (100, 800, 6400), 5, (4_000, 10_000, 40_000), (4_000, 10_000, 20_000)),
     "ising": Task("p", (20, 50, 100), 8, (10_000, 40_000, 100_000), (10_000, 20_000, 20_000)),
-    "fhmm": Task("L", (200, 1000, 4000), 11, (10_000, 20_000, 40_000), (10_000, 20_000, 20_000)),
+    "fhmm": Task("L", (200, 1000, 4000), 11, (10_000, 20_000, 40_000), (10_000, 20_000, 10_000), (100, 100, 30)),
     "rbm": Task("h", (100, 400, 1000), 14, (40_000,) * 3, (8_000,) * 3),
 }
 LOW = {"C1": 0.25, "C2": 0.15, "C3": 0.05}
 ISING = {"C1": (0.1, 0.1, 0.3), "C2": (0.15, 0.15, 0.45), "C3": (0.2, 0.2, 0.6)}
 NOISE = {"C1": 2.0, "C2": 1.0, "C3": 0.5}
-_QUICK_STEPS = ((400, 600), (300, 400), (200, 200))
+_QUICK_STEPS = ((300, 400), (200, 300), (150, 150))
 _RATES: dict[Size, tuple[float, ...]] = {
     Size.QUICK: (0.3, 0.5, 0.65, 0.8),
     Size.DEFAULT: tuple(round(0.05 + 0.1 * k, 2) for k in range(10)),
@@ -69,17 +70,19 @@ def instances(task: str, size: int, effort: Size) -> range:
 
 
 def budget(task: str, index: int, effort: Size, *, is_slow: bool, of_grid: bool) -> Budget:
-    """Chains that change a site or two a step need the paper's burn-in to arrive, so by default they have its length."""
+    """A random walk needs the paper's burn-in to arrive, and is cheap: by default too it has the paper's length."""
     if effort is Size.QUICK:
-        warmup, draws = _QUICK_STEPS[index]
-        return Budget(8, warmup // 2 if of_grid else warmup, draws // 2 if of_grid else draws)
+        return Budget(8, *_QUICK_STEPS[index])  # the grid's too: with the same budget they are one program
     its = TASKS[task]
     total = (its.steps if effort is Size.PAPER or is_slow else its.default_steps)[index]
     if of_grid and effort is Size.DEFAULT:
         if is_slow:
             return Budget(50, total // 2, total // 4)
+        if task == "fhmm":
+            return Budget((100, 50, 30)[index], 500, (1_000, 1_000, 500)[index])
         return Budget((100, 100, 50)[index], 1_000, (2_000, 2_000, 1_000)[index])
-    return Budget(100, total // 2, total // 2)
+    num_chains = its.default_chains[index] if effort is Size.DEFAULT else 100
+    return Budget(num_chains, total // 2, total // 2)
 
 
 def sampler(family: str, weight: str) -> Call:
@@ -104,6 +107,8 @@ def grid(task: str, effort: Size, *, medium_only: bool = False) -> Iterator[Cell
             continue
         for family, weight in FAMILIES:
             rates = _RATES[effort] if family != "RWM" else _WALK_RATES.get(effort, _RATES[effort])
+            if task == "fhmm" and effort is Size.DEFAULT:
+                rates = (0.15, 0.35, 0.55, 0.75) if family != "RWM" else (0.15, 0.25, 0.35)
             for rate in rates:
                 adaptation = call("discrax.adaptation:AcceptanceRate", rate=rate)
                 for instance in instances(task, size, effort):
@@ -120,9 +125,7 @@ def _cell(task, index, size, config, effort, name, family, weight, adaptation, i
         target=target(task, size, config, effort, instance),
         seed=instance,
         sampler=sampler(family, weight),
-        budget=budget(
-            task, index, effort, is_slow=family == "RWM" or name.endswith("-1"), of_grid=rate is not None
-        ),
+        budget=budget(task, index, effort, is_slow=family == "RWM", of_grid=rate is not None),
         adaptation=adaptation,
         measure=call("discrax.bench.measure:mixing", statistic="sum" if task == "rbm" else "distance"),
         start=call("discrax.bench.models:from_visible_bias") if task == "rbm" else None,

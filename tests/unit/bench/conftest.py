@@ -1,0 +1,47 @@
+"""A Ray cluster on the loopback for the tests that want one."""
+
+import contextlib
+import secrets
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def cluster():
+    """A Ray cluster of one node on the loopback; its address."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    ray = str(Path(sys.executable).with_name("ray"))
+    command = [ray, "start", "--head", "--block", "--node-ip-address", "127.0.0.1", "--port", address.split(":")[1]]
+    command += ["--num-cpus", "2", "--include-dashboard=false", "--disable-usage-stats"]
+    # A token of its own: nothing of the user's is read, and nobody else can use the cluster.
+    token = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
+    environment = pytest.MonkeyPatch()
+    for name, value in token.items():
+        environment.setenv(name, value)
+    with tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True) as folder:
+        command += ["--temp-dir", folder]  # short, as sockets want it, and not where another cluster is looked up
+        node = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            _wait_for(address)
+            yield address
+        finally:
+            node.terminate()
+            node.wait(10)
+            environment.undo()
+
+
+def _wait_for(address):
+    host, port = address.split(":")
+    for _ in range(150):
+        with contextlib.suppress(OSError), socket.create_connection((host, int(port)), timeout=1):
+            return
+        time.sleep(0.1)
+    pytest.fail(f"No Ray cluster came up at {address}.")

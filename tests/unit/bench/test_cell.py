@@ -1,0 +1,140 @@
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from discrax.bench.cell import Budget, Cell, call, load_file, resolve
+from discrax.bench.measure import run_cells, scalar, shape_key
+from discrax.bench.run import absolute, cells_of, plan, with_sampler
+from discrax.bench.suite import Size, Table, aliases, find, shipped
+
+HERE = Path(__file__).parent
+
+
+def make_cell(**changes) -> Cell:
+    fields = {
+        "labels": (("task", "bernoulli"), ("N", "12"), ("sampler", "RWM")),
+        "target": call("discrax.bench.models:bernoulli", num_sites=12, low=0.2),
+        "sampler": call("discrax.samplers:rwm"),
+        "budget": Budget(3, 20, 30),
+    }
+    return Cell(**(fields | changes))
+
+
+def test_a_cell_is_its_content():
+    cell, same = make_cell(), make_cell()
+    assert cell == same
+    assert hash(cell) == hash(same)
+    assert cell.id == same.id
+    assert len(cell.id) == 16
+    assert pickle.loads(pickle.dumps(cell)) == cell
+    changed = [
+        make_cell(seed=1),
+        make_cell(budget=Budget(3, 20, 31)),
+        make_cell(target=call("discrax.bench.models:bernoulli", num_sites=12, low=0.1)),
+        make_cell(adaptation=None),
+    ]
+    assert len({each.id for each in [cell, *changed]}) == 5
+    assert cell.name == "bernoulli N=12 RWM"
+
+
+def test_addresses():
+    assert resolve("discrax.targets:LatticeGaussian.rotation")(0, 4).space.num_sites == 4
+    assert load_file(HERE / "my_kernel.py") is load_file(HERE / "my_kernel.py")
+    with pytest.raises(ValueError, match="has no 'pass'"):
+        resolve("discrax.samplers:pass")
+    with pytest.raises(ValueError, match="There is no file"):
+        resolve("/nowhere/file.py:Kernel")
+    with pytest.raises(ValueError, match="An address is"):
+        resolve("rwm")
+    with pytest.raises(ValueError, match="but a sampler is a discrax"):
+        absolute(f"{HERE / 'my_kernel.py'}:dx.Binary")
+
+
+def test_every_suite_makes_cells_whose_parts_exist():
+    suites = shipped()
+    assert set(aliases()) >= {"discs/ising", "discs/potts"}
+    assert {name.partition("/")[0] for name in suites} == {
+        "any-scale",
+        "discs",
+        "enhanced-gradient-mcmc",
+        "optimal-scaling",
+    }
+    addresses = set()
+    for name, suite in suites.items():
+        assert suite.exhibits, name
+        for size in Size:
+            cells = list(suite.cells(size))
+            assert cells, name
+            keys = {(cell.labels, cell.seed) for cell in cells}
+            assert len(keys) == len(cells), f"{name} has cells that its tables cannot tell apart"
+            for cell in cells:
+                addresses |= {cell.target.address, cell.sampler.address, cell.measure.address}
+                addresses |= {c.address for c in (cell.adaptation, cell.start) if not isinstance(c, str | None)}
+    for address in addresses:
+        assert callable(resolve(address)), address
+
+
+def test_every_printed_number_has_a_cell():
+    from discrax.bench.printed import match_printed, printed
+
+    for name, suite in shipped().items():
+        for table in (each for each in suite.exhibits if isinstance(each, Table)):
+            rows = [
+                {"labels": dict(cell.labels), "metric": table.ours, "value": 1.0, "seed": cell.seed, "cell": cell.id}
+                for cell in suite.cells(Size.PAPER)
+            ]
+            rows = table.derive(rows) if table.derive else rows
+            wanted = [row for row in printed(table.paper, table.number) if row["metric"] == table.metric]
+            found = [match_printed(wanted, table.metric, row["labels"]) for row in rows]
+            keys = {tuple(sorted((k, str(v)) for k, v in row.items())) for row in found if row is not None}
+            assert len(keys) == len(wanted) > 0, (name, table.title, len(keys), len(wanted))
+
+
+def test_names_of_suites():
+    assert [suite.name for suite in find("discs/ising")] == ["discs/figure01", "discs/figure09"]
+    assert len(find("any-scale")) == 8
+    assert [suite.name for suite in find(str(HERE / "tiny_suite.py"))] == ["tiny/bits"]
+    with pytest.raises(ValueError, match="There is no suite 'table05'"):
+        find("table05")
+    with pytest.raises(ValueError, match="defines no suite"):
+        find(str(HERE / "my_kernel.py"))
+
+
+def test_cells_of_one_shape_are_one_program():
+    cells = [make_cell(seed=seed) for seed in range(3)] + [make_cell(is_timed=True), make_cell(budget=Budget(3, 20, 9))]
+    assert sorted(len(job[0]) for job in plan(cells, together=True, in_process=True)) == [1, 1, 3]
+    assert [len(job) for job in plan(cells, together=False, in_process=True)] == [1] * 5
+    assert sorted(len(job) for job in plan(cells, together=False, in_process=False)) == [1, 4]
+    assert shape_key(make_cell(target=call("discrax.bench.models:bernoulli", num_sites=3, low=9.0))) is None
+
+
+def test_together_or_alone_is_the_same():
+    rates = [call("discrax.adaptation:AcceptanceRate", rate=rate) for rate in (0.3, 0.6)]
+    pas = call("discrax.samplers:pas")
+    cells = [make_cell(adaptation=rate, sampler=pas, budget=Budget(3, 60, 30)) for rate in rates]
+    together = run_cells(cells)
+    alone = [run_cells([cell])[0] for cell in cells]
+    for a, b in zip(together, alone, strict=True):
+        values = [{row["metric"]: row["value"] for row in rows} for rows in (a, b)]
+        assert values[0]["scale"] == pytest.approx(values[1]["scale"], rel=0.05)
+        assert values[0]["EJD"] == pytest.approx(values[1]["EJD"], rel=0.2)
+    scales = [next(row["value"] for row in rows if row["metric"] == "scale") for rows in together]
+    assert scales[0] > 1.3 * scales[1]  # each is tuned to its own rate
+
+
+def test_a_sampler_of_the_users_own():
+    address = absolute(f"{HERE / 'my_kernel.py'}:TwoFlips")
+    cell = with_sampler(make_cell(), address)
+    assert dict(cell.labels) == {"task": "bernoulli", "N": "12", "sampler": "TwoFlips"}
+    cells = cells_of(find("optimal-scaling/table05"), Size.QUICK, [address])
+    mine = [each for each in cells if each.label("sampler") == "TwoFlips"]
+    assert len(mine) == 9  # one for each size and configuration
+
+
+def test_statistics_are_shared_functions():
+    assert scalar("distance", (4,), 2) is scalar("distance", (4,), 2)
+    assert int(scalar("sum", (2, 2), 3)(np.array([[1, 0], [2, 1]], np.int8))) == 4
+    with pytest.raises(ValueError, match="'distance' or 'sum'"):
+        scalar("mean", (4,), 2)

@@ -1,0 +1,104 @@
+"""A run is complete, can be killed and taken up, and does not depend on who works on it."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from discrax.bench import store
+from discrax.bench.executors import get_executor
+from discrax.bench.report import write_report
+from discrax.bench.run import run_suites
+from discrax.bench.suite import Size
+
+HERE = Path(__file__).parent
+SUITE = str(HERE / "tiny_suite.py")
+_NOT_COMPARED = ("seconds", "time", "microseconds", "ESS_t", "ESS_all_t")
+
+
+def numbers(run: Path) -> dict[tuple, float | None]:
+    """What must not depend on how a run came about: everything but seconds."""
+    return {
+        (row["name"], row["metric"], row["x"], row["status"], row["error"]): row["value"]
+        for row in store.read_rows(run)
+        if not row["metric"].startswith(_NOT_COMPARED)
+    }
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory) -> Path:
+    run = tmp_path_factory.mktemp("runs") / "undisturbed"
+    report = run_suites([SUITE], Size.QUICK, out=run, progress=False)
+    assert (report.ok, report.failed, report.total, report.were_done) == (4, 1, 5, 0)
+    return run
+
+
+def test_rows_say_all(undisturbed):
+    rows = store.read_rows(undisturbed)
+    lost = [row for row in rows if row["status"] == "failed"]
+    assert len(lost) == 1
+    assert "high - low" in lost[0]["error"] or "Error" in lost[0]["error"]
+    assert lost[0]["value"] is None
+    good = next(row for row in rows if row["metric"] == "EJD" and row["labels"]["sampler"] == "ALBP")
+    assert good["value"] > 1
+    assert good["seconds"] > 0
+    assert good["compile_seconds"] >= 0
+    assert '"jax"' in good["versions"]
+    assert good["device"]
+    assert '"num_samples": 60' in good["settings"]
+
+
+def test_again_does_nothing(undisturbed):
+    before = {path: path.stat().st_mtime_ns for path in (undisturbed / "rows").iterdir()}
+    report = run_suites([SUITE], Size.QUICK, out=undisturbed, progress=False)
+    assert (report.were_done, report.ok, report.failed) == (5, 4, 1)
+    assert {path: path.stat().st_mtime_ns for path in (undisturbed / "rows").iterdir()} == before
+    run_suites([SUITE], Size.QUICK, out=undisturbed, progress=False, retry_failed=True)
+    after = {path: path.stat().st_mtime_ns for path in (undisturbed / "rows").iterdir()}
+    assert sum(after[path] != before[path] for path in before) == 1
+    with pytest.raises(ValueError, match="holds a run with other size"):
+        run_suites([SUITE], Size.DEFAULT, out=undisturbed, progress=False)
+
+
+def test_killed_and_taken_up(undisturbed, tmp_path):
+    run = tmp_path / "killed"
+    command = [sys.executable, "-c", "from discrax.cli import main; main()", "bench", "run", SUITE, "--quick"]
+    process = subprocess.Popen([*command, "--out", str(run)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    deadline = time.monotonic() + 120
+    while not list((run / "rows").glob("*.parquet")):
+        assert process.poll() is None, process.stderr and process.stderr.read().decode()
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate()
+    done = len(list((run / "rows").glob("*.parquet")))
+    assert 1 <= done < 5
+    report = run_suites([SUITE], Size.QUICK, out=run, progress=False)
+    assert report.were_done == done
+    assert numbers(run) == numbers(undisturbed)
+
+
+@pytest.mark.parametrize("name", ["pool", "in-process"])
+def test_executors_agree(undisturbed, tmp_path, name):
+    run_suites([SUITE], Size.QUICK, out=tmp_path, executor=name, workers=2, progress=False)
+    assert numbers(tmp_path) == numbers(undisturbed)
+
+
+def test_ray_agrees(undisturbed, tmp_path, cluster):
+    executor = get_executor("ray", address=cluster, workers=2)
+    run_suites([SUITE], Size.QUICK, out=tmp_path, executor=executor, progress=False)
+    assert numbers(tmp_path) == numbers(undisturbed)
+
+
+def test_report_with_a_sampler_of_the_users_own(tmp_path):
+    mine = f"{HERE / 'my_kernel.py'}:TwoFlips"
+    run_suites([SUITE], Size.QUICK, out=tmp_path, samplers=[mine], progress=False)
+    html, markdown = write_report(tmp_path)
+    text = markdown.read_text()
+    assert "TwoFlips" in text
+    assert "0.75" in text  # printed
+    assert "<svg" in html.read_text()
