@@ -1,6 +1,6 @@
 """discrax: sampling in discrete spaces, in JAX."""
 
-from discrax import adaptation, curvature, diagnostics, exact, samplers, targets
+from discrax import adaptation, curvature, diagnostics, exact, learn, samplers, targets
 from discrax.adaptation import AcceptanceRate
 from discrax.core.kernel import Info, Kernel, State
 from discrax.core.space import Binary, Categorical, Ordinal, Space, Spin
@@ -27,6 +27,7 @@ __all__ = [
     "curvature",
     "diagnostics",
     "exact",
+    "learn",
     "sample",
     "samplers",
     "targets",

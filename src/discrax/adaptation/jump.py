@@ -5,7 +5,8 @@ end the best value is frozen. Three rules:
 
 - `JumpProbes`: coordinate probes. One knob theta after the other is tried at its value, above and below, and moves to
   the best. With rule="paper" (Sun et al., 2023) the probes are theta (1 +- gamma), gamma = 0.2, and gamma shrinks by
-  0.9 after a round that changed nothing. The default, rule="robust", first tries a coarse grid of all knobs, and gives
+  0.9 after a round that changed nothing. The default, rule="robust", first tries a coarse grid of all knobs (twice,
+  since jumps on the way from the start are longer than they will be), and gives
   each knob a step of its own on the log scale, which halves when the middle wins and grows while one side does: from
   a bad start it arrives in tens of windows instead of hundreds.
 - `StepSearch` (Rhodes and Gutmann, 2022): five values of one knob, then nine around the best of them.
@@ -201,7 +202,7 @@ class JumpProbes(_Windowed):
         if self.rule == "paper":
             return 60
         points = int(np.prod([len(values) for values in knobs_of(kernel).values()]))
-        return points + 3 * 4 * len(self.names or knobs_of(kernel))
+        return 2 * points + 3 * 4 * len(self.names or knobs_of(kernel))
 
     def schedule(self, kernel: Any, names: tuple[str, ...]) -> dict[str, Any]:
         if self.rule == "paper":
@@ -227,20 +228,25 @@ class JumpProbes(_Windowed):
         if not self.grid:
             return probe
         points = jnp.asarray(self.grid, jnp.float32)
-        return jnp.where(plan.turn < len(self.grid), points[jnp.minimum(plan.turn, len(self.grid) - 1)], probe)
+        return jnp.where(plan.turn < self._searches, points[plan.turn % len(self.grid)], probe)
+
+    @property
+    def _searches(self) -> int:
+        """Windows of the grid, which is tried twice: jumps on the way from the start are longer than they will be."""
+        return 2 * len(self.grid)
 
     def judged(self, plan: ProbePlan, score: Float[Array, ""]) -> ProbePlan:
         probed = self._after_probe(plan, score)
         if not self.grid:
             return probed
-        here, better = self.trial(plan), score > plan.score
+        here, better = self.trial(plan), (score > plan.score) & (plan.turn >= len(self.grid))
         searched = plan._replace(
             turn=plan.turn + 1,
             middle=jnp.where(better, here, plan.middle),
             following=jnp.where(better, here, plan.middle),
             score=jnp.where(better, score, plan.score),
         )
-        in_grid = plan.turn < len(self.grid)
+        in_grid = plan.turn < self._searches
         return jax.tree.map(lambda a, b: jnp.where(in_grid, a, b), searched, probed)
 
     def _after_probe(self, plan: ProbePlan, score: Float[Array, ""]) -> ProbePlan:
@@ -249,7 +255,7 @@ class JumpProbes(_Windowed):
         # Ties stay in the middle; where nothing moved at all, smaller is the way out.
         winner = jnp.where(jnp.max(scores) > 0, jnp.argmax(scores), 2)
         at_end = plan.phase == 2
-        best = self.trial(plan._replace(phase=winner, turn=jnp.asarray(len(self.grid), jnp.int32)))
+        best = self.trial(plan._replace(phase=winner, turn=jnp.asarray(self._searches, jnp.int32)))
         if self.rule == "paper":
             following = plan.following.at[plan.knob].set(best[plan.knob])
             round_ends = plan.knob == k - 1

@@ -116,7 +116,11 @@ def absolute(address: str) -> str:
     if separator and place.endswith(".py"):
         address = f"{Path(place).resolve()}:{name}"
     made = resolve(address)
-    made = made() if callable(made) and not isinstance(made, Kernel) else made
+    if callable(made):
+        try:
+            made = made()
+        except TypeError as error:
+            raise ValueError(f"{address} must make a kernel without arguments, but: {error}.") from error
     if not isinstance(made, Kernel):
         raise ValueError(f"{address} makes a {type(made).__name__}, but a sampler is a discrax.Kernel.")
     return address

@@ -13,7 +13,7 @@ K C^K and not C^(2K). All in double precision; a and b are normalised at every t
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -26,6 +26,7 @@ from discrax.core.space import Space
 _MOST_JOINT_STATES = 4096
 
 
+@runtime_checkable
 class FactorialChain(Protocol):
     """What a target must tell of itself, as `discrax.targets.FHMM` and `CategoricalFHMM` do."""
 

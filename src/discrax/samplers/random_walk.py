@@ -3,6 +3,9 @@
     u ~ uniform R-subset of the free sites;  y = x with every site of u at a uniformly chosen other level
     log A = log pi(y) - log pi(x)                       (the proposal is symmetric)
 
+With `reach` r the sites of u move by a uniform number of levels among -r .. -1, 1 .. r instead; one that would leave
+the levels stays where it is, which keeps the proposal symmetric.
+
 R is `path_length` rounded at random, independently of the state. Most efficient at acceptance 0.234 (Sun et al., 2022).
 Where the target can tell the change of a few sites, a step touches those sites and their neighbours only: its cost
 does not grow with n.
@@ -12,7 +15,8 @@ from typing import ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Integer, PRNGKeyArray
+import numpy as np
+from jaxtyping import Array, Float, Int, Integer, PRNGKeyArray
 
 from discrax.core import random
 from discrax.core.kernel import Info, State, scalar_info
@@ -28,11 +32,15 @@ _LOCAL = 64  # beyond this many changed sites, a full evaluation is cheaper than
 class RandomWalk(PathKernel):
     path_length: Float[Array, ""]
     capacity: int = eqx.field(static=True)
+    reach: int | None = eqx.field(static=True)
     target_rate: ClassVar[float] = 0.234
     exponent: ClassVar[float] = 1 / 3  # in theory 0; a little room for moderate n
 
-    def __init__(self, path_length: float = 1.0):
+    def __init__(self, path_length: float = 1.0, reach: int | None = None):
         self.path_length, self.capacity = initial_length(path_length)
+        if reach is not None and (not isinstance(reach, int | np.integer) or reach < 1):
+            raise ValueError(f"reach is how many levels a site may move, at least 1, or None for any; got {reach!r}.")
+        self.reach = reach
 
     def init(self, target: Target, x: Integer[Array, "*shape"]) -> State:
         value = log_prob(target, x)
@@ -48,8 +56,7 @@ class RandomWalk(PathKernel):
         is_used = picks < n
         sites = space.free_site(jnp.where(is_used, picks, 0))
         old = x[sites].astype(jnp.int32)
-        steps = 1 + random.integers(for_levels, picks.shape[0], space.num_levels - 1)
-        new = jnp.where(is_used, (old + steps) % space.num_levels, old)
+        new = jnp.where(is_used, self._moved(for_levels, old, space.num_levels), old)
         # Unused entries point to a site of their own choice with its old code: they change nothing.
         old, new = old.astype(space.dtype), new.astype(space.dtype)
         drop_unused = jnp.where(is_used, sites, n)
@@ -69,3 +76,10 @@ class RandomWalk(PathKernel):
             after = select(decision.is_accepted, proposal, state)
         jump = jnp.where(decision.is_accepted, space.distance(old, new), 0)
         return after, scalar_info(decision.accept_prob, decision.is_accepted, jump, 1, decision.is_invalid)
+
+    def _moved(self, key: PRNGKeyArray, old: Int[Array, " k"], num_levels: int) -> Int[Array, " k"]:
+        if self.reach is None:
+            return (old + 1 + random.integers(key, old.shape[0], num_levels - 1)) % num_levels
+        steps = random.integers(key, old.shape[0], 2 * self.reach) - self.reach
+        new = old + jnp.where(steps < 0, steps, steps + 1)
+        return jnp.where((new >= 0) & (new < num_levels), new, old)

@@ -4,6 +4,7 @@ Small problems leave a GPU idle and cost a compilation each. Here the arrays of 
 axis and one program steps them all; each is tuned by itself, and its draws are those that `sample` would give it.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -101,12 +102,16 @@ def sample_together(
     if adapter is not None:
         memories = [a.init(t, k) for a, t, k in zip(adapters, targets, kernels, strict=True)]
         ensemble = ensemble._replace(memory=_stacked(memories))
+    length = chunk_length(num_samples, work * thinning)
     if num_warmup:
-        is_sized = adapter is not None and isinstance(kernels[0], Sized)
-        length = warmup_chunk(num_warmup) if is_sized else chunk_length(num_warmup, work)
-        settings: dict[str, Any] = {"chunk": length, "recorder": Recorder(None), "batched": True}
+        settings: dict[str, Any] = {"batched": True}
         if adapter is not None:
-            settings |= {"adapter": adapter, "resize": resize}
+            is_sized = isinstance(kernels[0], Sized)
+            chunk = warmup_chunk(num_warmup) if is_sized else chunk_length(num_warmup, work)
+            settings |= {"adapter": adapter, "resize": resize, "chunk": chunk, "recorder": Recorder(None)}
+        else:  # nothing is tuned: warm-up is drawing, by the same program
+            length = chunk_length(math.gcd(num_warmup, num_samples), work * thinning)
+            settings |= {"chunk": length, "recorder": recorder}
         chunks = drive(stacked_keys, target, ensemble, num_warmup, **settings)
         ensemble = advance(warmup, ensemble, chunks)
         kernels = _apart(ensemble.kernel, count)
@@ -121,7 +126,6 @@ def sample_together(
         )
     ensemble = ensemble._replace(kernel=_stacked(kernels), memory=None)
     drawn = [Phase("sampling", num_samples, False) for _ in targets]
-    length = chunk_length(num_samples, work * thinning)
     settings = {"chunk": length, "thinning": thinning, "recorder": recorder, "batched": True}
     ensemble = advance(drawn, ensemble, drive(stacked_keys, target, ensemble, num_samples, **settings))
     ends = _apart(ensemble, count)

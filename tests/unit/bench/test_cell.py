@@ -49,6 +49,8 @@ def test_addresses():
     with pytest.raises(ValueError, match="An address is"):
         resolve("rwm")
     with pytest.raises(ValueError, match="but a sampler is a discrax"):
+        absolute(f"{HERE / 'my_kernel.py'}:dx.auto")
+    with pytest.raises(ValueError, match="must make a kernel without arguments"):
         absolute(f"{HERE / 'my_kernel.py'}:dx.Binary")
 
 
@@ -111,9 +113,9 @@ def test_cells_of_one_shape_are_one_program():
 
 
 def test_together_or_alone_is_the_same():
-    rates = [call("discrax.adaptation:AcceptanceRate", rate=rate) for rate in (0.3, 0.6)]
-    pas = call("discrax.samplers:pas")
-    cells = [make_cell(adaptation=rate, sampler=pas, budget=Budget(3, 60, 30)) for rate in rates]
+    rates = [call("discrax.adaptation:AcceptanceRate", rate=rate) for rate in (0.2, 0.7)]
+    bits = call("discrax.bench.models:bernoulli", num_sites=40, low=0.3)
+    cells = [make_cell(adaptation=rate, target=bits, budget=Budget(3, 60, 30)) for rate in rates]
     together = run_cells(cells)
     alone = [run_cells([cell])[0] for cell in cells]
     for a, b in zip(together, alone, strict=True):

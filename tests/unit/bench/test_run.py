@@ -43,7 +43,7 @@ def test_rows_say_all(undisturbed):
     assert len(lost) == 1
     assert "high - low" in lost[0]["error"] or "Error" in lost[0]["error"]
     assert lost[0]["value"] is None
-    good = next(row for row in rows if row["metric"] == "EJD" and row["labels"]["sampler"] == "ALBP")
+    good = next(row for row in rows if row["metric"] == "EJD" and row["labels"]["sampler"] == "ARWM")
     assert good["value"] > 1
     assert good["seconds"] > 0
     assert good["compile_seconds"] >= 0

@@ -6,23 +6,23 @@ from discrax.bench.suite import Size, Table, figure, suite
 
 @suite(
     "tiny/bits",
-    "two samplers on a few bits",
+    "a sampler, fixed and tuned, on a few bits",
     Table("Jump distance", paper="optimal-scaling", number=5, metric="EJD", ours="EJD", columns=("N", "config")),
     figure("Jump distance", "bars", metric="EJD"),
 )
 def bits(effort: Size):
     for config, low in (("C1", 0.25), ("C2", 0.15)):
-        for name, made in (("RWM-1", "rwm"), ("ALBP", "pas")):
-            weight = () if made == "rwm" else (("weight_fn", "sqrt(t)"),)
+        for name, adaptation in (("RWM-1", None), ("ARWM", "auto")):
             yield Cell(
-                labels=(("task", "bernoulli"), ("N", "100"), ("config", config), ("sampler", name), *weight),
+                labels=(("task", "bernoulli"), ("N", "100"), ("config", config), ("sampler", name)),
                 target=call("discrax.bench.models:bernoulli", num_sites=100, low=low),
-                sampler=call(f"discrax.samplers:{made}"),
+                sampler=call("discrax.samplers:rwm"),
+                adaptation=adaptation,
                 budget=Budget(4, 50 if effort is Size.QUICK else 100, 60),
                 is_timed=True,  # one cell a program, so that a kill finds the run between two cells
             )
     yield Cell(
-        labels=(("task", "bernoulli"), ("N", "100"), ("config", "C1"), ("sampler", "PAVG-lost")),
+        labels=(("task", "bernoulli"), ("N", "100"), ("config", "C1"), ("sampler", "lost")),
         target=call("discrax.bench.models:bernoulli", num_sites=100, low=2.0),
         sampler=call("discrax.samplers:rwm"),
         budget=Budget(4, 50, 60),

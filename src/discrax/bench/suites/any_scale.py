@@ -37,9 +37,9 @@ def target(task: str, value: str) -> Call:
 
 
 def sampler(name: str, *, ordinal: bool) -> Call:
-    """The random walk on ordinal sites moves all of them in a box, whose radius is tuned."""
-    found = SAMPLERS[name]
-    return call("discrax.samplers:mh_uniform" if ordinal and name == "RW" else f"discrax.samplers:{found}")
+    """The random walk on ordinal sites moves some of them, their number tuned, by a level."""
+    walks_by_levels = ordinal and name == "RW"
+    return call(f"discrax.samplers:{SAMPLERS[name]}", **({"reach": 1} if walks_by_levels else {}))
 
 
 def quadratic(task: str, value: str, effort: Size) -> Iterator[Cell]:
