@@ -61,7 +61,7 @@ def main() -> None:
             return
         commands = {"demo": demo, "samplers": samplers, "bench": bench}
         tyro.extras.subcommand_cli_from_dict(commands, prog="discrax")
-    except ValueError as error:
+    except (ValueError, ImportError, ConnectionError) as error:
         sys.exit(f"discrax: {error}")
     except KeyboardInterrupt:
         sys.exit("discrax: interrupted.")

@@ -28,6 +28,7 @@ KERNELS = {
     "ordinal-gwg-2.5": lambda weight: OrdinalGWG(2.5, weight),
     "mh-uniform-1": lambda _: MHUniform(1.0),
     "mh-uniform-1.5": lambda _: MHUniform(1.5),
+    "walk-by-levels": lambda _: dx.samplers.rwm(1.5, reach=2),
 }
 
 
@@ -38,7 +39,7 @@ def kernel(name: str, weight: str = "sqrt") -> dx.Kernel:
 def num_sweeps(name: str, space: str = "") -> int:
     """On two levels one flip a step changes the parity nearly always; moves of all sites at once are often rejected."""
     is_one_flip = name in ("lb", "exact-pas-1") and space in ("binary", "spin")
-    return 60 if is_one_flip or name.startswith("mh-uniform") else 12
+    return 60 if is_one_flip or name.startswith(("mh-uniform", "walk")) else 12
 
 
 @cache
@@ -54,7 +55,10 @@ CUBIC_CASES = [
     *[("spin", "exact-pas-2.5", weight) for weight in ("sqrt", "max")],
     *[("ordinal", *case) for case in (("block-gibbs-2", "sqrt"), ("exact-pas-1", "power"), ("exact-pas-2.5", "ratio"))],
     *[("ordinal", *case) for case in (("ordinal-gwg-1", "sqrt"), ("ordinal-gwg-2.5", "max"))],
-    *[("ordinal", *case) for case in (("mh-uniform-1", "sqrt"), ("mh-uniform-1.5", "sqrt"))],
+    *[
+        ("ordinal", *case)
+        for case in (("mh-uniform-1", "sqrt"), ("mh-uniform-1.5", "sqrt"), ("walk-by-levels", "sqrt"))
+    ],
     *[("ordinal-two-levels", *case) for case in (("ordinal-gwg-1", "ratio"), ("mh-uniform-1", "sqrt"))],
     *[("categorical", *case) for case in (("hamming-ball-3-1", "sqrt"), ("exact-pas-2.5", "power"))],
 ]
@@ -66,6 +70,7 @@ QUICK = [
         ("ordinal", "exact-pas-2.5", "ratio"),
         ("ordinal", "ordinal-gwg-2.5", "max"),
         ("ordinal", "mh-uniform-1.5", "sqrt"),
+        ("ordinal", "walk-by-levels", "sqrt"),
     ],
     *[("ordinal-two-levels", "ordinal-gwg-1", "ratio"), ("categorical", "exact-pas-2.5", "power")],
 ]

@@ -6,7 +6,7 @@ decided from all cells of the run, whatever is done already, so that a run in tw
 
 import time
 from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, closing
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -74,8 +74,9 @@ def run_suites(
     ]
     jobs = [tuple(batch for batch in job if not _is_done(batch, done)) for job in jobs]
     begin = time.perf_counter()
-    with Display(len(cells), before, cells, wants_progress(progress)) as display:
-        for finished in executor.run(partial(work, str(folder)), jobs):
+    working = closing(executor.run(partial(work, str(folder)), jobs))
+    with working as results, Display(len(cells), before, cells, wants_progress(progress)) as display:
+        for finished in results:
             if finished.error is not None:  # the worker is gone: the cells it had not written are rows all the same
                 for cell in _lost(finished.job, store.finished(folder)):
                     store.write_rows(folder, store.rows_of(cell, [], Timing(), finished.error))

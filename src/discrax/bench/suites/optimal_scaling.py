@@ -28,7 +28,7 @@ TASKS = {
     # The printed ESS of independent bits and of the FHMM fits shorter chains than those stated.
     "bernoulli": Task("N", (100, 800, 6400), 5, (4_000, 10_000, 40_000), (4_000, 10_000, 20_000)),
     "ising": Task("p", (20, 50, 100), 8, (10_000, 40_000, 100_000), (10_000, 20_000, 20_000)),
-    "fhmm": Task("L", (200, 1000, 4000), 11, (10_000, 20_000, 40_000), (10_000, 20_000, 4_000), (100, 100, 30)),
+    "fhmm": Task("L", (200, 1000, 4000), 11, (10_000, 20_000, 40_000), (10_000, 20_000, 4_000), (100, 100, 15)),
     "rbm": Task("h", (100, 400, 1000), 14, (40_000,) * 3, (8_000,) * 3),
 }
 LOW = {"C1": 0.25, "C2": 0.15, "C3": 0.05}
@@ -79,11 +79,11 @@ def budget(task: str, index: int, effort: Size, *, is_slow: bool, of_grid: bool)
     total = (its.steps if effort is Size.PAPER or is_slow else its.default_steps)[index]
     if of_grid and effort is Size.DEFAULT:
         if is_slow and index == 2 and task != "bernoulli":
-            return Budget(50, total // 2, total // 40, thinning=10)  # to look at a large state costs more than a step
+            return Budget(20, total // 4, total // 100, thinning=10)  # to look at a large state costs more than a step
         if is_slow:
             return Budget(50, total // 2, total // 4)
         if task == "fhmm":
-            return Budget((100, 50, 30)[index], 500, (1_000, 1_000, 500)[index])
+            return Budget((100, 50, 15)[index], 500, (1_000, 1_000, 500)[index])
         return Budget((100, 100, 50)[index], 1_000, (2_000, 2_000, 1_000)[index])
     num_chains = its.default_chains[index] if effort is Size.DEFAULT else 100
     if is_slow and index == 2 and task == "fhmm" and effort is Size.DEFAULT:
@@ -115,8 +115,8 @@ def grid(task: str, effort: Size, *, medium_only: bool = False) -> Iterator[Cell
             rates = _RATES[effort] if family != "RWM" else _WALK_RATES.get(effort, _RATES[effort])
             if task == "fhmm" and effort is Size.DEFAULT:
                 rates = (0.35, 0.55, 0.75) if family != "RWM" else (0.15, 0.25, 0.35)
-            if task == "ising" and index == 2 and family == "GWG" and effort is Size.DEFAULT:
-                rates = (0.35, 0.55, 0.75)
+            if task == "ising" and index == 2 and family != "LBP" and effort is Size.DEFAULT:
+                rates = (0.35, 0.55, 0.75) if family != "RWM" else (0.15, 0.25, 0.35)
             for rate in rates:
                 adaptation = call("discrax.adaptation:AcceptanceRate", rate=rate)
                 for instance in instances(task, size, effort):
