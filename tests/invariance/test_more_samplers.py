@@ -72,7 +72,7 @@ QUICK = [
         ("ordinal", "mh-uniform-1.5", "sqrt"),
         ("ordinal", "walk-by-levels", "sqrt"),
     ],
-    *[("ordinal-two-levels", "ordinal-gwg-1", "ratio"), ("categorical", "exact-pas-2.5", "power")],
+    ("ordinal-two-levels", "ordinal-gwg-1", "ratio"),
 ]
 CUBIC_CASES += [
     (space, name, "sqrt")

