@@ -28,7 +28,7 @@ TASKS = {
     # The printed ESS of independent bits and of the FHMM fits shorter chains than those stated.
     "bernoulli": Task("N", (100, 800, 6400), 5, (4_000, 10_000, 40_000), (4_000, 10_000, 20_000)),
     "ising": Task("p", (20, 50, 100), 8, (10_000, 40_000, 100_000), (10_000, 20_000, 20_000)),
-    "fhmm": Task("L", (200, 1000, 4000), 11, (10_000, 20_000, 40_000), (10_000, 20_000, 4_000), (100, 100, 15)),
+    "fhmm": Task("L", (200, 1000, 4000), 11, (10_000, 20_000, 40_000), (10_000, 20_000, 4_000), (100, 100, 10)),
     "rbm": Task("h", (100, 400, 1000), 14, (40_000,) * 3, (8_000,) * 3),
 }
 LOW = {"C1": 0.25, "C2": 0.15, "C3": 0.05}
@@ -69,7 +69,7 @@ def instances(task: str, size: int, effort: Size) -> range:
     return range(5 if task == "bernoulli" and size == 100 and effort is not Size.QUICK else 1)
 
 
-def budget(task: str, index: int, effort: Size, *, is_slow: bool, of_grid: bool) -> Budget:
+def budget(task: str, index: int, effort: Size, *, is_slow: bool, is_wasteful: bool, of_grid: bool) -> Budget:
     """A random walk needs the paper's burn-in to arrive, and is cheap: by default too it has the paper's length."""
     if effort is Size.QUICK:
         return Budget(
@@ -82,8 +82,8 @@ def budget(task: str, index: int, effort: Size, *, is_slow: bool, of_grid: bool)
             return Budget(20, total // 4, total // 100, thinning=10)  # to look at a large state costs more than a step
         if is_slow:
             return Budget(50, total // 2, total // 4)
-        if task == "fhmm":
-            return Budget((100, 50, 15)[index], 500, (1_000, 1_000, 500)[index])
+        if task == "fhmm" or (task == "ising" and index == 2 and is_wasteful):
+            return Budget((50, 20, 10)[index], 500, (1_000, 1_000, 500)[index])
         return Budget((100, 100, 50)[index], 1_000, (2_000, 2_000, 1_000)[index])
     num_chains = its.default_chains[index] if effort is Size.DEFAULT else 100
     if is_slow and index == 2 and task == "fhmm" and effort is Size.DEFAULT:
@@ -133,7 +133,9 @@ def _cell(task, index, size, config, effort, name, family, weight, adaptation, i
         target=target(task, size, config, effort, instance),
         seed=instance,
         sampler=sampler(family, weight),
-        budget=budget(task, index, effort, is_slow=family == "RWM", of_grid=rate is not None),
+        budget=budget(
+            task, index, effort, is_slow=family == "RWM", is_wasteful=family == "GWG", of_grid=rate is not None
+        ),
         adaptation=adaptation,
         measure=call("discrax.bench.measure:mixing", statistic="sum" if task == "rbm" else "distance"),
         start=call("discrax.bench.models:from_visible_bias") if task == "rbm" else None,
@@ -182,8 +184,12 @@ def _tables(task: str, notes: tuple[Note, ...]) -> tuple[Table, Table, Table]:
     )
 
 
-NOTES: dict[str, tuple[Note, ...]] = {"bernoulli": (), "ising": (), "fhmm": (), "rbm": ()}
-TABLES = {task: _tables(task, NOTES[task]) for task in TASKS}
+_NOISE = (
+    "Monte Carlo error of both: GWG-1 and LBP-1 are one kernel, and the numbers printed for the two differ by as "
+    "much. Of chains this slow the ESS is some tens."
+)
+NOTES = (note(_NOISE, sampler="GWG-1"), note(_NOISE, sampler="LBP-1"))
+TABLES = {task: _tables(task, NOTES) for task in TASKS}
 
 
 def _all_cells(task: str):
