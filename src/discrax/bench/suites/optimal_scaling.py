@@ -188,7 +188,13 @@ _NOISE = (
     "Monte Carlo error of both: GWG-1 and LBP-1 are one kernel, and the numbers printed for the two differ by as "
     "much. Of chains this slow the ESS is some tens."
 )
-NOTES = (note(_NOISE, sampler="GWG-1"), note(_NOISE, sampler="LBP-1"))
+_FEW = "Monte Carlo error: ten chains here, each with an ESS below ten."
+NOTES = (
+    note(_NOISE, sampler="GWG-1"),
+    note(_NOISE, sampler="LBP-1"),
+    note(_FEW, task="fhmm", L="4000", sampler="RWM-1"),
+    note(_FEW, task="fhmm", L="4000", sampler="ARWM"),
+)
 TABLES = {task: _tables(task, NOTES) for task in TASKS}
 
 
