@@ -192,6 +192,7 @@ _FEW = "Monte Carlo error: ten chains here, each with an ESS below ten."
 NOTES = (
     note(_NOISE, sampler="GWG-1"),
     note(_NOISE, sampler="LBP-1"),
+    note("Monte Carlo error, of print rather: its neighbours are 11.4 and 9.7.", task="ising", p="50", sampler="RWM-1"),
     note(_FEW, task="fhmm", L="4000", sampler="RWM-1"),
     note(_FEW, task="fhmm", L="4000", sampler="ARWM"),
 )
