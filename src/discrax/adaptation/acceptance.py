@@ -122,7 +122,7 @@ class AcceptanceRate(eqx.Module):
         report = AcceptanceReport(
             kernel.parameter,
             float(getattr(kernel, kernel.parameter)),
-            float(self.asked_rate(kernel)),
+            round(float(self.asked_rate(kernel)), 6),  # a float32 says 0.574 with noise in its ninth digit
             float(memory.mean_rate),
             int(memory.steps),
             self.rule,
