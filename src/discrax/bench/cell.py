@@ -114,5 +114,5 @@ class Cell:
         return dict(self.labels).get(name)
 
 
-OF_SAMPLER = ("sampler", "weight_fn", "rate", "sigma", "alpha", "scaling")
+OF_SAMPLER = ("sampler", "family", "scaling", "weight_fn", "variant", "rate", "sigma", "alpha")  # how, not what
 _BARE = ("task", "config", "sampler", "weight_fn")  # labels whose values speak for themselves

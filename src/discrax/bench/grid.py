@@ -13,7 +13,8 @@ from functools import lru_cache
 from statistics import fmean, median
 from typing import Any
 
-from discrax.bench.printed import NOT_LABELS, SAMPLER_LABELS, canonical, match_printed, printed
+from discrax.bench.cell import OF_SAMPLER
+from discrax.bench.printed import NOT_LABELS, canonical, match_printed, printed
 from discrax.bench.suite import Table
 
 AT_PAR = 0.9
@@ -151,7 +152,7 @@ def _belongs(row: Row, table: Table, print_rows: Sequence[Row], print_names: Seq
         return False
     if any(name not in labels for name in table.columns):
         return False
-    fixed = [name for name in print_names if name not in (*table.columns, *table.rows, *SAMPLER_LABELS)]
+    fixed = [name for name in print_names if name not in (*table.columns, *table.rows, *OF_SAMPLER)]
     return all(any(_same(labels[name], each[name]) for each in print_rows) for name in fixed if name in labels)
 
 

@@ -8,7 +8,6 @@ from typing import Any
 
 NUMBERS = ("value", "std")
 NOT_LABELS = ("paper", "table", "metric", "value", "std", "note")
-SAMPLER_LABELS = ("sampler", "family", "scaling", "weight_fn", "variant")  # what is run, not where
 
 
 def printed_tables() -> list[tuple[str, int]]:

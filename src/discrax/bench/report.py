@@ -9,10 +9,8 @@ from discrax.bench import plots, store
 from discrax.bench.cell import OF_SAMPLER, Cell
 from discrax.bench.grid import Entry, Grid, Row, make_grid, number_text, ratio_text
 from discrax.bench.page import Document, Failure, Plot, Section, anchor, render, svg_of
-from discrax.bench.printed import SAMPLER_LABELS, canonical
+from discrax.bench.printed import canonical
 from discrax.bench.suite import Figure, Size, Suite, Table, find
-
-_HOW = {*OF_SAMPLER, *SAMPLER_LABELS}
 
 
 def write_report(run_dir: str | Path, out: str | Path | None = None) -> tuple[Path, Path]:
@@ -80,7 +78,7 @@ def suites_of(about: dict[str, Any]) -> list[Suite]:
 
 def _place_of(labels: dict[str, str]) -> frozenset[tuple[str, float | str]]:
     """What is sampled, whatever the sampler: a user's sampler is shown where the suite's own stand."""
-    return frozenset((name, canonical(value)) for name, value in labels.items() if name not in _HOW)
+    return frozenset((name, canonical(value)) for name, value in labels.items() if name not in OF_SAMPLER)
 
 
 def _exhibit(

@@ -80,7 +80,7 @@ def sample(
         kernel = kernel.sized(target, room=any(stage.adapter is not None for stage in stages))
 
     recorder = Recorder(codes if keep == "draws" else keep if callable(keep) else None, keep == "moments")
-    work = num_chains * target.space.num_sites * (1 if target.space.has_two_levels else target.space.num_levels)
+    work = work_per_step(target, num_chains)
     shown = wants_progress(progress)
 
     ensemble, compile_seconds = start(target, kernel, x, recorder)
@@ -264,6 +264,12 @@ def _warm_up(
         chunk = warmup_chunk(num_steps)  # whatever chunk_size is: when a kernel may grow decides what is drawn
     ensemble = ensemble._replace(memory=adapter.init(target, ensemble.kernel))
     return drive(keys, target, ensemble, num_steps, chunk=chunk, adapter=adapter, recorder=recorder, resize=resize)
+
+
+def work_per_step(target: Target, num_chains: int) -> int:
+    """What `chunk_length` weighs: the numbers that a step of all chains touches."""
+    space = target.space
+    return num_chains * space.num_sites * (1 if space.has_two_levels else space.num_levels)
 
 
 def warmup_chunk(num_steps: int) -> int:

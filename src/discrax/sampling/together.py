@@ -21,7 +21,7 @@ from discrax.curvature.hessian import Preconditioned
 from discrax.samplers import build_kernel
 from discrax.sampling.checks import chain_keys, check_counts, check_gradient, check_start, check_target, initial_states
 from discrax.sampling.result import Result
-from discrax.sampling.sample import Phase, adapters_of, codes, collected, warmup_chunk
+from discrax.sampling.sample import Phase, adapters_of, codes, collected, warmup_chunk, work_per_step
 
 Tree = TypeVar("Tree")
 
@@ -81,7 +81,7 @@ def sample_together(
     ensemble, compile_seconds = start(target, _stacked(kernels), _stacked(starts), recorder, batched=True)
     for states, kernel in zip(_apart(ensemble.states, count), kernels, strict=True):
         check_start(states, kernel)
-    work = count * num_chains * targets[0].space.num_sites * max(1, targets[0].space.num_levels // 2)
+    work = count * work_per_step(targets[0], num_chains)
 
     def advance(phases: list[Phase], ensemble, chunks):
         for chunk in chunks:
