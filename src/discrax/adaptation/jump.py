@@ -5,10 +5,10 @@ end the best value is frozen. Three rules:
 
 - `JumpProbes`: coordinate probes. One knob theta after the other is tried at its value, above and below, and moves to
   the best. With rule="paper" (Sun et al., 2023) the probes are theta (1 +- gamma), gamma = 0.2, and gamma shrinks by
-  0.9 after a round that changed nothing. The default, rule="robust", first tries a coarse grid of all knobs (twice,
-  since jumps on the way from the start are longer than they will be), and gives
-  each knob a step of its own on the log scale, which halves when the middle wins and grows while one side does: from
-  a bad start it arrives in tens of windows instead of hundreds.
+  0.9 after a round that changed nothing. The default, rule="robust", first tries a grid of all knobs (after a pass over
+  every third point that is not counted, since jumps on the way from the start are longer than they will be), and
+  gives each knob a step of its own on the log scale, which halves when the middle wins and grows while one side does:
+  from a bad start it arrives in tens of windows instead of hundreds, and it does not stay on a lower summit.
 - `StepSearch` (Rhodes and Gutmann, 2022): five values of one knob, then nine around the best of them.
 - `GammaRule` (the same): the multiple gamma of a preconditioner keeps changing in one direction while the jump grows
   and turns round when it falls; the change delta = 0.25 decays by 0.99 per window.
@@ -29,6 +29,8 @@ from discrax.core.target import Target
 
 RADII = (1.0, 5.0, 10.0, 15.0, 20.0)
 DECADES = (0.05, 0.5, 5.0, 50.0, 500.0)
+_SHORTEST = 3  # steps of a window
+_EVERY = 3  # points of a grid of which one is in the pass that is not counted
 
 
 class JumpReport(NamedTuple):
@@ -108,7 +110,7 @@ class _Windowed(eqx.Module):
     def best(self, plan: Any) -> Float[Array, " knobs"]: ...
 
     @abstractmethod
-    def wanted_windows(self, kernel: Any) -> int:
+    def wanted_windows(self, kernel: Any, num_steps: int) -> int:
         """How many windows a warm-up should be cut into."""
 
     def check(self, kernel: Kernel) -> None:
@@ -120,13 +122,13 @@ class _Windowed(eqx.Module):
             raise ValueError(f"{type(kernel).__name__} has no knob {unknown[0]!r}; it has {', '.join(knobs)}.")
 
     @abstractmethod
-    def schedule(self, kernel: Any, names: tuple[str, ...]) -> dict[str, Any]:
-        """Other fields that depend on the kernel."""
+    def schedule(self, kernel: Any, names: tuple[str, ...], num_steps: int) -> dict[str, Any]:
+        """Other fields that depend on the kernel and the length of warm-up."""
 
     def planned(self, kernel: Kernel, num_steps: int) -> Any:
         names = self.names or tuple(knobs_of(kernel))[: self.most_knobs]
-        window = self.window or max(3, min(1000, num_steps // self.wanted_windows(kernel)))
-        own = self.schedule(kernel, names)
+        window = self.window or max(_SHORTEST, min(1000, num_steps // self.wanted_windows(kernel, num_steps)))
+        own = self.schedule(kernel, names, num_steps)
         return replaced(self, names=names, window=window, num_windows=-(-num_steps // window), **own)
 
     def init(self, target: Target, kernel: Any) -> Memory:
@@ -198,16 +200,27 @@ class JumpProbes(_Windowed):
     def title(self) -> str:
         return f"{self.rule} probes"
 
-    def wanted_windows(self, kernel: Kernel) -> int:
+    def wanted_windows(self, kernel: Kernel, num_steps: int) -> int:
         if self.rule == "paper":
             return 60
-        points = int(np.prod([len(values) for values in knobs_of(kernel).values()]))
-        return 2 * points + 3 * 4 * len(self.names or knobs_of(kernel))
+        names = self.names or tuple(knobs_of(kernel))
+        return self._windows(self._grid(kernel, names, num_steps), names)
 
-    def schedule(self, kernel: Any, names: tuple[str, ...]) -> dict[str, Any]:
-        if self.rule == "paper":
-            return {}
-        return {"grid": tuple(itertools.product(*(knobs_of(kernel)[name] for name in names)))}
+    def schedule(self, kernel: Any, names: tuple[str, ...], num_steps: int) -> dict[str, Any]:
+        return {} if self.rule == "paper" else {"grid": self._grid(kernel, names, num_steps)}
+
+    def _grid(self, kernel: Any, names: tuple[str, ...], num_steps: int) -> tuple[tuple[float, ...], ...]:
+        """All combinations of the knobs' values; a short warm-up leaves every second value out, but not the last."""
+        values = [knobs_of(kernel)[name] for name in names]
+        grid = tuple(itertools.product(*values))
+        while len(grid) > 1 and _SHORTEST * self._windows(grid, names) > num_steps:
+            values = [each[(len(each) - 1) % 2 :: 2] for each in values]
+            grid = tuple(itertools.product(*values))
+        return grid
+
+    @staticmethod
+    def _windows(grid: tuple, names: tuple[str, ...]) -> int:
+        return len(grid) + len(grid) // _EVERY + 3 * 4 * len(names)
 
     def first_plan(self, kernel: Any) -> ProbePlan:
         assert self.names is not None
@@ -228,18 +241,24 @@ class JumpProbes(_Windowed):
         if not self.grid:
             return probe
         points = jnp.asarray(self.grid, jnp.float32)
-        return jnp.where(plan.turn < self._searches, points[plan.turn % len(self.grid)], probe)
+        counted = plan.turn - self._uncounted
+        place = jnp.where(counted < 0, _EVERY * plan.turn, counted)
+        return jnp.where(plan.turn < self._searches, points[jnp.clip(place, 0, len(self.grid) - 1)], probe)
+
+    @property
+    def _uncounted(self) -> int:
+        return len(self.grid) // _EVERY
 
     @property
     def _searches(self) -> int:
-        """Windows of the grid, which is tried twice: jumps on the way from the start are longer than they will be."""
-        return 2 * len(self.grid)
+        """Windows of both passes over the grid."""
+        return self._uncounted + len(self.grid)
 
     def judged(self, plan: ProbePlan, score: Float[Array, ""]) -> ProbePlan:
         probed = self._after_probe(plan, score)
         if not self.grid:
             return probed
-        here, better = self.trial(plan), (score > plan.score) & (plan.turn >= len(self.grid))
+        here, better = self.trial(plan), (score > plan.score) & (plan.turn >= self._uncounted)
         searched = plan._replace(
             turn=plan.turn + 1,
             middle=jnp.where(better, here, plan.middle),
@@ -303,10 +322,10 @@ class StepSearch(_Windowed):
     def title(self) -> str:
         return "search"
 
-    def schedule(self, kernel: Any, names: tuple[str, ...]) -> dict[str, Any]:
+    def schedule(self, kernel: Any, names: tuple[str, ...], num_steps: int) -> dict[str, Any]:
         return {"values": self.values or knobs_of(kernel)[names[0]]}
 
-    def wanted_windows(self, kernel: Kernel) -> int:
+    def wanted_windows(self, kernel: Kernel, num_steps: int) -> int:
         return len(self.values or DECADES) + 9
 
     def first_plan(self, kernel: Any) -> SearchPlan:
@@ -362,10 +381,10 @@ class GammaRule(_Windowed):
     def title(self) -> str:
         return "gamma"
 
-    def schedule(self, kernel: Any, names: tuple[str, ...]) -> dict[str, Any]:
+    def schedule(self, kernel: Any, names: tuple[str, ...], num_steps: int) -> dict[str, Any]:
         return {}
 
-    def wanted_windows(self, kernel: Kernel) -> int:
+    def wanted_windows(self, kernel: Kernel, num_steps: int) -> int:
         return 30
 
     def first_plan(self, kernel: Any) -> GammaPlan:

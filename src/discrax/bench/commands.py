@@ -30,7 +30,7 @@ def run(
     out: Path | None = None,
     sampler: tuple[str, ...] = (),
     executor: Literal["in-process", "pool", "slurm", "ray"] = "in-process",
-    workers: int = 1,
+    workers: int | None = None,
     address: str | None = None,
     together: bool = True,
     retry_failed: bool = False,
@@ -45,7 +45,7 @@ def run(
         out: The folder of the run; by default runs/SUITE-SIZE.
         sampler: Samplers of your own, file.py:Kernel, to put beside the others.
         executor: Where cells are run.
-        workers: How many at a time.
+        workers: How many at a time; by default one, so that nothing disturbs its seconds, but two with --quick.
         address: Of a Ray cluster; without it one is started here.
         together: Run cells of one shape as one program.
         retry_failed: Run failed cells again.
@@ -64,6 +64,7 @@ def run(
         use_data(data)
     size = Size.QUICK if quick else Size.PAPER if paper else Size.DEFAULT
     folder = default_folder(suites, size) if out is None else out
+    workers = workers or (2 if quick else 1)  # a quick run compiles more than it samples
     chosen = get_executor(executor, workers=workers, address=address, folder=folder)
     report = run_suites(
         suites, size, out=folder, samplers=sampler, executor=chosen, together=together, retry_failed=retry_failed

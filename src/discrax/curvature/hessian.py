@@ -41,6 +41,11 @@ class Preconditioned(Kernel):
     estimator: ClassVar[str] = "least squares"  # how it likes W to be estimated
 
     @property
+    def estimates(self) -> bool:
+        """Whether W is to be estimated even where the target could tell it."""
+        return False
+
+    @property
     @abstractmethod
     def is_prepared(self) -> bool: ...
 

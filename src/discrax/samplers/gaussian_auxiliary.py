@@ -97,6 +97,7 @@ class AnyScale(_GaussianAuxiliary):
     alpha: Float[Array, ""]
     metric: Metric | None
     rule: str = eqx.field(static=True)
+    wants_estimate: bool = eqx.field(static=True)
     spaces: ClassVar[tuple[type[Space], ...]] = (Binary, Spin, Ordinal)
 
     def __init__(self, rule: str, sigma: float = 0.1, alpha: float = 0.5, W=None):
@@ -104,8 +105,10 @@ class AnyScale(_GaussianAuxiliary):
         if not 0 < alpha <= 1:
             raise ValueError(f"alpha lies in (0, 1], but got {alpha}.")
         self.alpha = jnp.asarray(alpha, jnp.float32)
-        self.metric, self.rule = None, rule
-        if W is not None:
+        self.metric, self.rule, self.wants_estimate = None, rule, isinstance(W, str)
+        if isinstance(W, str) and W != "estimate":
+            raise ValueError(f'W is a matrix, "estimate" or None (exact where the target tells it), but got {W!r}.')
+        if W is not None and not self.wants_estimate:
             hessian = Hessian(checked_matrix(W), "W as given")
             self.metric, _ = build_metric(hessian, rule, exact_ratios=False)
 
@@ -117,14 +120,21 @@ class AnyScale(_GaussianAuxiliary):
     def is_prepared(self) -> bool:
         return self.rule == "first" or self.metric is not None
 
+    @property
+    def estimates(self) -> bool:
+        return self.wants_estimate
+
     def prepared(self, target: Target, hessian: Hessian) -> tuple["AnyScale", str]:
         exact_ratios = offered(target, ExactRatios) is not None
         metric, how = build_metric(hessian, self.rule, exact_ratios=exact_ratios)
-        return replaced(self, metric=metric, rule="prepared"), how  # they are one program, whatever their rule was
+        return replaced(
+            self, metric=metric, rule="prepared", wants_estimate=False
+        ), how  # they are one program, whatever their rule was
 
     @property
     def knobs(self) -> dict[str, tuple[float, ...]]:
-        return {"sigma": (0.1, 1.0, 10.0, 1000.0), "alpha": (0.5, 0.75, 1.0)}
+        # Fine: the best alpha grows with sigma, a ridge that coarse points miss, and (infinity, 1) is a second summit.
+        return {"sigma": (0.1, 0.4, 1.0, 2.0, 4.0, 10.0, 1000.0), "alpha": (0.5, 0.6, 0.7, 0.8, 0.9, 1.0)}
 
     def knob(self, name: str) -> Float[Array, ""]:
         return getattr(self, name)
@@ -216,15 +226,18 @@ def ab_first(sigma: float = 0.1, alpha: float = 0.5) -> AnyScale:
 
 
 def ab_shift(sigma: float = 0.1, alpha: float = 0.5, W=None) -> AnyScale:
-    """Any-scale balanced proposals of second order, D = lambda I; W as given, exact, or estimated in warm-up."""
+    """Any-scale balanced proposals of second order, D = lambda I.
+
+    W is a matrix, "estimate" (in warm-up), or None: that of a quadratic target, else estimated.
+    """
     return AnyScale("shift", sigma, alpha, W)
 
 
 def ab_max(sigma: float = 0.1, alpha: float = 0.5, W=None) -> AnyScale:
-    """Any-scale balanced proposals of second order, D with the smallest largest eigenvalue of W + D."""
+    """Any-scale balanced proposals of second order, D with the least lambda_max(W + D) (W as in `ab_shift`)."""
     return AnyScale("max", sigma, alpha, W)
 
 
 def ab_trace(sigma: float = 0.1, alpha: float = 0.5, W=None) -> AnyScale:
-    """Any-scale balanced proposals of second order, D with the smallest trace."""
+    """Any-scale balanced proposals of second order, D with the smallest trace (W as in `ab_shift`)."""
     return AnyScale("trace", sigma, alpha, W)

@@ -183,7 +183,7 @@ def _with_exact_hessian(kernel: Kernel, target: Target, num_warmup: int, reports
     """The kernel with the Hessian of a quadratic target if it wants one, and whether a burn-in must estimate it."""
     if not isinstance(kernel, Preconditioned) or kernel.is_prepared:
         return kernel, False
-    hessian = exact_hessian(target)
+    hessian = None if kernel.estimates else exact_hessian(target)
     if hessian is not None:
         kernel, how = kernel.prepared(target, hessian)
         reports.append(how)

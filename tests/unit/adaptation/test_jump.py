@@ -62,6 +62,13 @@ def test_robust_probes_find_both_knobs_from_a_bad_start():
     assert "robust probes" in str(report)
 
 
+def test_any_scale_probes_find_the_ridge_beside_the_other_summit():
+    """On a rotated Gaussian the jump has a low summit at (infinity, 1) and a high one on a ridge near (2, 0.7)."""
+    target = dx.targets.LatticeGaussian.rotation(0, 100, 2.0, centre=10.0)
+    result = dx.sample(jax.random.key(0), target, "ab_first", num_chains=10, num_warmup=800, num_samples=50)
+    assert float(result.stats["jump"].mean()) > 45  # 31 at (1000, 1), 56 at (2, 0.7)
+
+
 def test_the_papers_probes_walk_by_a_fifth_and_then_slow_down():
     result = tuned(JumpProbes(rule="paper", window=3), num_warmup=900, width=5.0)
     widths = np.array([values[0] for values, _ in result.report.tried])

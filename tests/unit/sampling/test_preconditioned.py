@@ -55,6 +55,14 @@ def test_a_quadratic_target_hands_it_over():
     assert float(result.stats["accept_prob"].mean()) > 0.9
 
 
+def test_it_is_estimated_of_a_quadratic_target_too_where_asked():
+    result = sample(QUADRATIC, dx.samplers.ab_shift(W="estimate"))
+    assert "W by least squares from" in result.reports[1]
+    assert result.kernel.is_prepared
+    with pytest.raises(ValueError, match=r'W is a matrix, "estimate" or None .* but got \'fitted\''):
+        dx.samplers.ab_trace(W="fitted")
+
+
 def test_a_matrix_that_was_given_is_taken():
     result = sample(FUNCTION, dx.samplers.ab_shift(np.inf, 1.0, W=W), adaptation=None, num_warmup=0)
     assert result.reports == ()

@@ -1,6 +1,7 @@
 """Sun et al. (2023), "Any-scale balanced samplers for discrete space"."""
 
 from collections.abc import Iterator
+from typing import Any
 
 from discrax.bench.cell import Budget, Call, Cell, call
 from discrax.bench.suite import Note, Size, Table, figure, note, suite
@@ -20,7 +21,7 @@ SAMPLERS = {
 }
 BUDGETS = {
     Size.QUICK: Budget(8, 600, 600),
-    Size.DEFAULT: Budget(100, 4_000, 16_000),
+    Size.DEFAULT: Budget(100, 20_000, 16_000),  # the paper's burn-in: cold lattices freeze into domains that last
     Size.PAPER: Budget(100, 20_000, 80_000),
 }
 PER_CHAIN = call("discrax.bench.measure:mixing", per_chain=True)
@@ -39,9 +40,16 @@ def target(task: str, value: str) -> Call:
 
 
 def sampler(name: str, *, ordinal: bool) -> Call:
-    """The random walk on ordinal sites moves some of them, their number tuned, by a level."""
-    walks_by_levels = ordinal and name == "RW"
-    return call(f"discrax.samplers:{SAMPLERS[name]}", **({"reach": 1} if walks_by_levels else {}))
+    """The random walk on ordinal sites moves some of them, their number tuned, by a level.
+
+    W is fitted to the burn-in, as in the paper, also where the exact Hessian is known.
+    """
+    settings: dict[str, Any] = {}
+    if ordinal and name == "RW":
+        settings = {"reach": 1}
+    if name in ("AB-shift", "AB-max", "AB-trace"):
+        settings = {"W": "estimate"}
+    return call(f"discrax.samplers:{SAMPLERS[name]}", **settings)
 
 
 def quadratic(task: str, value: str, effort: Size) -> Iterator[Cell]:
@@ -65,27 +73,23 @@ _COUNT = (
     "numbers."
 )
 _DOMAINS = (
-    "Burn-in: chains that begin at random freeze into domains, of which the paper's five times longer burn-in "
-    "dissolves more. From an ordered start LB has 93 here (30 chains, 6,000 draws)."
+    "Burn-in: chains that begin at random freeze into domains. The paper's burn-in is as long, but of its steps Gibbs "
+    "makes one update of a site, which is too few to dissolve them."
 )
 _CRITICAL = (
-    "Not settled. The paper does not say whether its grid is periodic, and at the critical point that matters most; "
-    "ours has a free boundary. (At J = 0.3 a periodic grid gives LB the printed number to 1 %, a free one 19 % more.)"
-)
-_FITTED = (
-    "Another W: the paper fits it to the trace of the burn-in, which shows few flips at low temperature, so its W is "
-    "small; ours is the exact Hessian. With W fitted, J = 0.4407 gives 292 (AB-shift) and 432 (AB-max), above print; "
-    "J = 0.7071 was not run that way."
+    "Chain length: at the critical point the autocorrelation time is of the order of the chain, and the ESS depends on "
+    "the chain's length. Of 80,000 steps instead of 16,000 LB has 1.6, AB-1st 2.1, AB-shift and AB-trace 4.1, each "
+    "0.53 of print, while Gibbs and RW have 1.4 and 1.2, about as printed. A periodic grid gives LB 11 and AB 12 to "
+    "15, so that is not it."
 )
 _JUMPS = (
-    "Tuning: (sigma, alpha) with the longest jumps has an acceptance rate of 0.4 or less and mixes worse than LB; the "
-    "paper's search by the same rule begins beside LB and stops earlier."
+    "Tuning: several (sigma, alpha) have nearly the longest jumps here, and chains of the one that is chosen stick now "
+    "and then. sigma = 1.2 and alpha = 0.6 with 0.87 of its jump has an ESS of 425, twice the printed one."
 )
 _SPECTRUM = (
     "Another target: the printed diagonal of this Gaussian is garbled, and no reading that we tried gives all printed "
     "numbers."
 )
-_CLOSE = "Within the spread of random rotations and Monte Carlo error of a tenth."
 
 
 def _noted(text: str, task: str, value: str, sampler: str) -> tuple[Note, Note]:
@@ -102,12 +106,9 @@ NOTES: tuple[Note, ...] = tuple(
     for text, task, values, samplers in (
         (_COUNT, "rotation-gaussian", CONDITIONS, ("Gibbs",)),
         (_COUNT, "sparse-gaussian", CONDITIONS, ("Gibbs",)),
-        (_DOMAINS, "grid-ising", ("0.7071",), ("Gibbs", "LB", "AB-1st", "AB-shift", "AB-max", "AB-trace")),
+        (_DOMAINS, "grid-ising", ("0.7071",), ("Gibbs",)),
         (_CRITICAL, "grid-ising", ("0.4407",), ("AB-shift", "AB-max", "AB-trace")),
-        (_FITTED, "ba4-ising", ("0.4407", "0.7071"), ("AB-shift", "AB-max")),
         (_JUMPS, "ba4-ising", ("0.3000",), ("AB-1st",)),
-        (_JUMPS, "rotation-gaussian", ("2",), ("AB-1st",)),
-        (_CLOSE, "rotation-gaussian", ("10",), ("AB-max",)),
         (_SPECTRUM, "sparse-gaussian", CONDITIONS, ("AB-shift", "AB-trace")),
     )
     for value in values
