@@ -1,11 +1,12 @@
 """discrax: sampling in discrete spaces, in JAX."""
 
-from discrax import adaptation, curvature, diagnostics, exact, learn, samplers, targets
+from discrax import adaptation, curvature, diagnostics, exact, learn, problems, samplers, targets
 from discrax.adaptation import AcceptanceRate
 from discrax.core.kernel import Info, Kernel, State
 from discrax.core.space import Binary, Categorical, Ordinal, Space, Spin
 from discrax.core.target import Target, Tempered
 from discrax.sampling import Result, auto, sample
+from discrax.solve import Solution, solve, solve_many
 
 __version__ = "0.1.0"
 
@@ -17,6 +18,7 @@ __all__ = [
     "Kernel",
     "Ordinal",
     "Result",
+    "Solution",
     "Space",
     "Spin",
     "State",
@@ -28,7 +30,10 @@ __all__ = [
     "diagnostics",
     "exact",
     "learn",
+    "problems",
     "sample",
     "samplers",
+    "solve",
+    "solve_many",
     "targets",
 ]

@@ -1,4 +1,4 @@
-"""The command line: `discrax demo`, `discrax samplers`, `discrax bench`."""
+"""The command line: `discrax demo`, `discrax samplers`, `discrax solve`, `discrax bench`."""
 
 import sys
 from pathlib import Path
@@ -43,6 +43,11 @@ def samplers() -> None:
     Console().print(table)
 
 
+def solve() -> None:
+    """Solves a problem on a graph from a file: `discrax solve --help`."""
+    sys.exit("Say what to solve: discrax solve mis | clique | maxcut | partition | qubo FILE.")
+
+
 def bench() -> None:
     """Runs the papers' experiments: `discrax bench --help`."""
     sys.exit("Say what to do: discrax bench list | run | report | compare.")
@@ -59,7 +64,12 @@ def main() -> None:
 
             bench_main(sys.argv[2:] or ["--help"])
             return
-        commands = {"demo": demo, "samplers": samplers, "bench": bench}
+        if sys.argv[1:2] == ["solve"]:
+            from discrax.solve.commands import solve_file
+
+            tyro.cli(solve_file, prog="discrax solve", args=sys.argv[2:])
+            return
+        commands = {"demo": demo, "samplers": samplers, "solve": solve, "bench": bench}
         tyro.extras.subcommand_cli_from_dict(commands, prog="discrax")
     except (ValueError, ImportError, ConnectionError) as error:
         sys.exit(f"discrax: {error}")

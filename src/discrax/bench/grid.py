@@ -1,6 +1,6 @@
 """Grids: the numbers of a table of ours, each beside the printed one.
 
-    ratio = factor(labels) * ours / paper
+    ratio = factor(labels) * ours / paper        (the inverse where smaller is better)
 
 A ratio has a shade: good (>= 1.1), even (0.9 to 1.1), low (0.5 to 0.9), bad (< 0.5).
 """
@@ -192,7 +192,7 @@ def _entry(
     value = factor * fmean(row["value"] for row in good)
     stds = [row["std"] for row in good if row["std"] is not None]
     std = factor * fmean(stds) if stds else None
-    ratio = value / paper if paper else None
+    ratio = _ratio(value, paper, table.smaller_is_better)
     if ratio is None or not table.compares:
         return Entry("ok", value, std, paper, ratio, remark=remark)
     number, is_unexplained = None, False
@@ -204,6 +204,15 @@ def _entry(
                 footnotes.append(texts[0])
             number = footnotes.index(texts[0]) + 1
     return Entry("ok", value, std, paper, ratio, shade(ratio), number, is_unexplained, remark=remark)
+
+
+def _ratio(ours: float, paper: float | None, smaller_is_better: bool) -> float | None:
+    """How good ours is beside print. Printed numbers that are not positive (the bound of a failed search) have none."""
+    if paper is None or paper <= 0:
+        return None
+    if not smaller_is_better:
+        return ours / paper
+    return paper / ours if ours > 0 else None
 
 
 def _sorted_columns(columns: dict[Key, tuple[str, ...]]) -> dict[Key, tuple[str, ...]]:

@@ -25,6 +25,12 @@ from discrax.sampling.auto import default_adapter
 from discrax.sampling.together import can_be_together, sample_together, structure_of
 
 
+class Experiment(NamedTuple):
+    """A measure that does not sample: it makes numbers of a cell in its own way."""
+
+    run: Callable[[Cell], tuple[list[Number], Timing]]
+
+
 class Measure(NamedTuple):
     keep: Callable[[Target], Any]  # what `sample` is to keep
     numbers: Callable[[Cell, Result], list[Number]]
@@ -143,8 +149,11 @@ def run_cells(cells: Sequence[Cell]) -> list[list[dict[str, Any]]]:
 
 def run_cell(cell: Cell) -> list[dict[str, Any]]:
     try:
-        target = target_of(cell.target)
         measure = cell.measure()
+        if isinstance(measure, Experiment):
+            numbers, timing = measure.run(cell)
+            return rows_of(cell, finite(numbers), timing)
+        target = target_of(cell.target)
         result = sample(
             jax.random.key(cell.seed),
             target,
@@ -184,9 +193,13 @@ def _run_together(cells: Sequence[Cell]) -> list[list[dict[str, Any]]]:
 
 
 def _rows(cell: Cell, measure: Measure, result: Result) -> list[dict[str, Any]]:
-    numbers = measure.numbers(cell, result)
-    numbers = [n if n.value is None or math.isfinite(n.value) else n._replace(value=None) for n in numbers]
+    numbers = finite(measure.numbers(cell, result))
     return rows_of(cell, numbers, Timing(result.seconds, result.warmup_seconds, result.compile_seconds))
+
+
+def finite(numbers: Sequence[Number]) -> list[Number]:
+    """Numbers that are not finite become missing ones."""
+    return [n if n.value is None or math.isfinite(n.value) else n._replace(value=None) for n in numbers]
 
 
 def _sentence(error: Exception) -> str:

@@ -8,7 +8,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -19,7 +19,7 @@ from jaxtyping import Array, Float, Integer, Key, UInt32
 from discrax.core import random
 from discrax.core.kernel import Info, Kernel, State
 from discrax.core.statistics import add_to_moments, no_moments
-from discrax.core.target import Target, temper
+from discrax.core.target import Target, Tempered, temper
 
 
 @runtime_checkable
@@ -56,6 +56,14 @@ class Ensemble(NamedTuple):
     kernel: Kernel
     memory: Any  # of the adapter
     moments: Any  # running moments of draws and statistics, or None
+    best: Any = None  # the `Best` of each chain so far, where a search wants it
+
+
+class Best(NamedTuple):
+    """The most probable state a chain has been in."""
+
+    x: Integer[Array, "*shape"]
+    log_prob: Float[Array, ""]  # untempered
 
 
 class Recorded(NamedTuple):
@@ -63,6 +71,9 @@ class Recorded(NamedTuple):
 
     kept: Any
     stats: dict[str, Array]
+
+
+Batched = Literal[False, True, "one target"]
 
 
 class Recorder(NamedTuple):
@@ -73,7 +84,7 @@ class Recorder(NamedTuple):
 
 
 def start(
-    target: Target, kernel: Kernel, x: Integer[Array, "..."], recorder: Recorder, *, batched: bool = False
+    target: Target, kernel: Kernel, x: Integer[Array, "..."], recorder: Recorder, *, batched: Batched = False
 ) -> tuple[Ensemble, float]:
     """The ensemble before its first step, and the seconds its compilation took."""
     program, compile_seconds = compiled(_start, (target, kernel, x), {"with_moments": recorder.moments}, batched)
@@ -107,14 +118,16 @@ def run_chunk(
     kernel_arrays, kernel_static = eqx.partition(ensemble.kernel, eqx.is_array)
 
     def one_step(carry, _):
-        step, states, arrays, memory = carry
+        step, states, arrays, memory, best = carry
         kernel = eqx.combine(arrays, kernel_static)
         step_keys = jax.vmap(random.fold_in, in_axes=(0, None))(keys, step)
         states, info = jax.vmap(kernel.step, in_axes=(0, None, 0))(step_keys, target, states)
         if adapter is not None:
             kernel, memory = adapter.update(target, kernel, memory, states, info)
             arrays = eqx.filter(kernel, eqx.is_array)
-        return (step + jnp.uint32(1), states, arrays, memory), info
+        if best is not None:
+            best = jax.vmap(_better)(best, states)
+        return (step + jnp.uint32(1), states, arrays, memory, best), info
 
     def one_draw(carry, _):
         moving, moments = carry
@@ -131,12 +144,17 @@ def run_chunk(
         kept = None if recorder.keep is None else jax.vmap(recorder.keep)(states.x)
         return (moving, moments), (Recorded(kept, stats), acceptance)
 
-    moving = (ensemble.step, ensemble.states, kernel_arrays, ensemble.memory)
+    moving = (ensemble.step, ensemble.states, kernel_arrays, ensemble.memory, ensemble.best)
     carry = (moving, ensemble.moments)
     (moving, moments), (recorded, acceptance) = jax.lax.scan(one_draw, carry, None, length=num_draws)
-    step, states, arrays, memory = moving
-    after = Ensemble(step, states, eqx.combine(arrays, kernel_static), memory, moments)
+    step, states, arrays, memory, best = moving
+    after = Ensemble(step, states, eqx.combine(arrays, kernel_static), memory, moments, best)
     return after, recorded, jnp.mean(acceptance)
+
+
+def _better(best: Best, state: State) -> Best:
+    is_better = state.log_prob > best.log_prob
+    return Best(jnp.where(is_better, state.x, best.x), jnp.where(is_better, state.log_prob, best.log_prob))
 
 
 def _thin(infos: Info) -> Info:
@@ -177,11 +195,12 @@ def drive(
     adapter: Adapter | None = None,
     recorder: Recorder,
     resize: Callable[[Kernel], Kernel] = lambda kernel: kernel,
-    batched: bool = False,
+    batched: Batched = False,
 ) -> Iterator[Chunk]:
     """Runs `num_draws` draws chunk by chunk. `resize` may change the kernel's static sizes between chunks.
 
-    `batched`: every array has a leading axis, and what stands at one place of it is a run of its own.
+    `batched`: every array has a leading axis, and what stands at one place of it is a run of its own; of "one target",
+    a `Tempered` one, only the temperature has.
     """
     done = 0
     while done < num_draws:
@@ -207,7 +226,7 @@ def _is_array(leaf: Any) -> bool:
 
 
 def compiled(
-    function: Callable, arguments: tuple, settings: dict[str, Any], batched: bool = False
+    function: Callable, arguments: tuple, settings: dict[str, Any], batched: Batched = False
 ) -> tuple[Callable, float]:
     """`function(*arguments, **settings)` compiled ahead of time, and the seconds that took (0 if it had been before).
 
@@ -239,20 +258,27 @@ def compiled(
     return program, time.perf_counter() - begin
 
 
-def _compile(function: Callable, arrays: Any, static: Any, settings: dict[str, Any], batched: bool) -> Callable:
+def _compile(function: Callable, arrays: Any, static: Any, settings: dict[str, Any], batched: Batched) -> Callable:
     def call(arrays):
         out = function(*eqx.combine(arrays, static), **settings)
         out_arrays, out_static = eqx.partition(out, eqx.is_array)
         call.static = out_static
         return out_arrays
 
-    program = jax.jit(jax.vmap(call) if batched else call).lower(arrays).compile()
+    axes = (0,) if batched is True else (tuple(map(_axes_of_one_target, arrays)),)
+    program = jax.jit(jax.vmap(call, in_axes=axes) if batched else call).lower(arrays).compile()
     out_static = call.static
 
     def run(arguments):
         return eqx.combine(program(eqx.filter(arguments, _is_array)), out_static)
 
     return run
+
+
+def _axes_of_one_target(argument: Any) -> Any:
+    if not isinstance(argument, Tempered):
+        return 0
+    return eqx.tree_at(lambda it: (it.target, it.beta), argument, (None, 0), is_leaf=lambda leaf: leaf is None)
 
 
 def chunk_length(num_draws: int, work_per_draw: float) -> int:

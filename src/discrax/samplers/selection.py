@@ -114,11 +114,24 @@ def draw_without_replacement(
 
 
 _SMALL = 4  # below this, picking the smallest one after another is cheapest
+_MANY = 2048  # from which on values are looked at block by block
 _PAIRWISE = 384  # up to this many, comparing all pairs beats a sort on a CPU
 
 
 def _smallest_by_top_k(values: Float[Array, " n"], k: int) -> Int[Array, " k"]:
-    return lax.top_k(-values, k)[1].astype(jnp.int32)
+    """The k smallest in increasing order.
+
+    Of many values only some are looked at: cut into blocks, the k smallest lie in the k blocks with the smallest minima.
+    """
+    n, size = values.shape[0], int(np.ceil(np.sqrt(values.shape[0] / k)))
+    blocks = -(-n // size)
+    if n < _MANY or 4 * k > blocks:
+        return lax.top_k(-values, k)[1].astype(jnp.int32)
+    padded = jnp.pad(values, (0, blocks * size - n), constant_values=jnp.inf).reshape(blocks, size)
+    # In the order of their places, so that of equal values the one with the lower index wins.
+    chosen = jnp.sort(lax.top_k(-jnp.min(padded, axis=1), k)[1])
+    nearest = lax.top_k(-padded[chosen].reshape(-1), k)[1]
+    return (chosen[nearest // size] * size + nearest % size).astype(jnp.int32)
 
 
 def _smallest_by_threshold(values: Float[Array, " n"], count: Int[Array, ""], k: int) -> Int[Array, " k"]:

@@ -70,23 +70,23 @@ def sample_together(
         if isinstance(kernel, Sized):
             kernel = kernel.sized(targets[i], room=bool(found))
         kernels.append(kernel)
-    kernels = _of_one_size(kernels)
+    kernels = of_one_size(kernels)
     for what, trees in {"targets": targets, "samplers": kernels, "adaptations": adapters}.items():
         if any(structure_of(tree) != structure_of(trees[0]) for tree in trees):
             raise ValueError(f"Runs that share a program have {what} of one structure; run these one by one.")
 
-    target, stacked_keys = _stacked(targets), _stacked(all_keys)
-    adapter = None if adapters[0] is None else _stacked(adapters)
+    target, stacked_keys = stacked(targets), stacked(all_keys)
+    adapter = None if adapters[0] is None else stacked(adapters)
     recorder = Recorder(codes if keep == "draws" else keep if callable(keep) else None)
-    ensemble, compile_seconds = start(target, _stacked(kernels), _stacked(starts), recorder, batched=True)
-    for states, kernel in zip(_apart(ensemble.states, count), kernels, strict=True):
+    ensemble, compile_seconds = start(target, stacked(kernels), stacked(starts), recorder, batched=True)
+    for states, kernel in zip(apart(ensemble.states, count), kernels, strict=True):
         check_start(states, kernel)
     work = count * work_per_step(targets[0], num_chains)
 
     def advance(phases: list[Phase], ensemble, chunks):
         for chunk in chunks:
             shares = chunk._replace(seconds=chunk.seconds / count, compile_seconds=chunk.compile_seconds / count)
-            for phase, recorded in zip(phases, _apart(chunk.recorded, count), strict=True):
+            for phase, recorded in zip(phases, apart(chunk.recorded, count), strict=True):
                 phase.store(shares._replace(recorded=recorded))
             ensemble = chunk.ensemble
         return ensemble
@@ -94,14 +94,14 @@ def sample_together(
     def resize(kernel: Kernel) -> Kernel:
         if not isinstance(kernel, Sized):
             return kernel
-        apart = [each.sized(t, room=True) for each, t in zip(_apart(kernel, count), targets, strict=True)]
-        return _stacked(_of_one_size(apart))
+        apart = [each.sized(t, room=True) for each, t in zip(apart(kernel, count), targets, strict=True)]
+        return stacked(of_one_size(apart))
 
     warmup = [Phase("warm-up", num_warmup, False) for _ in targets]
     reports: list[list[Any]] = [[] for _ in targets]
     if adapter is not None:
         memories = [a.init(t, k) for a, t, k in zip(adapters, targets, kernels, strict=True)]
-        ensemble = ensemble._replace(memory=_stacked(memories))
+        ensemble = ensemble._replace(memory=stacked(memories))
     length = chunk_length(num_samples, work * thinning)
     if num_warmup:
         settings: dict[str, Any] = {"batched": True}
@@ -114,21 +114,21 @@ def sample_together(
             settings |= {"chunk": length, "recorder": recorder}
         chunks = drive(stacked_keys, target, ensemble, num_warmup, **settings)
         ensemble = advance(warmup, ensemble, chunks)
-        kernels = _apart(ensemble.kernel, count)
+        kernels = apart(ensemble.kernel, count)
         if adapter is not None:
-            memories = _apart(ensemble.memory, count)
+            memories = apart(ensemble.memory, count)
             for i in range(count):
                 kernels[i], report = adapters[i].freeze(targets[i], kernels[i], memories[i])
                 reports[i].append(report)
     if isinstance(kernels[0], Sized):
-        kernels = _of_one_size(
+        kernels = of_one_size(
             [k.sized(t, room=False) for k, t in zip(kernels, targets, strict=True) if isinstance(k, Sized)]
         )
-    ensemble = ensemble._replace(kernel=_stacked(kernels), memory=None)
+    ensemble = ensemble._replace(kernel=stacked(kernels), memory=None)
     drawn = [Phase("sampling", num_samples, False) for _ in targets]
     settings = {"chunk": length, "thinning": thinning, "recorder": recorder, "batched": True}
     ensemble = advance(drawn, ensemble, drive(stacked_keys, target, ensemble, num_samples, **settings))
-    ends = _apart(ensemble, count)
+    ends = apart(ensemble, count)
     return [
         collected(
             targets[i], ends[i], [warmup[i]], drawn[i], reports[i], keep, False, thinning, compile_seconds / count
@@ -137,7 +137,7 @@ def sample_together(
     ]
 
 
-def _of_one_size(kernels: Sequence[Kernel]) -> list[Kernel]:
+def of_one_size(kernels: Sequence[Kernel]) -> list[Kernel]:
     """Kernels with the largest of their capacities."""
     if not isinstance(kernels[0], Sized) or not hasattr(kernels[0], "capacity"):
         return list(kernels)
@@ -146,7 +146,7 @@ def _of_one_size(kernels: Sequence[Kernel]) -> list[Kernel]:
 
 
 # Stacking and taking apart is done on the host: on an accelerator every slice would be a program of its own.
-def _stacked(trees: Sequence[Tree]) -> Tree:
+def stacked(trees: Sequence[Tree]) -> Tree:
     parts = [eqx.partition(tree, eqx.is_array_like) for tree in trees]
     arrays = jax.tree.map(_stack, *(arrays for arrays, _ in parts))
     return eqx.combine(arrays, parts[0][1])
@@ -158,7 +158,7 @@ def _stack(*leaves: Any) -> Array:
     return jnp.asarray(np.stack([np.asarray(leaf) for leaf in leaves]), jnp.result_type(leaves[0]))
 
 
-def _apart(tree: Tree, count: int) -> list[Tree]:
+def apart(tree: Tree, count: int) -> list[Tree]:
     arrays, static = eqx.partition(tree, eqx.is_array)
     arrays = jax.device_get(arrays)
     return [eqx.combine(jax.tree.map(lambda leaf, i=i: np.asarray(leaf[i]), arrays), static) for i in range(count)]

@@ -6,6 +6,7 @@ from discrax.targets.gaussian import LatticeGaussian
 from discrax.targets.higher_order import CubicIsing
 from discrax.targets.independent import Bernoulli, Categorical
 from discrax.targets.mixtures import PolynomialMixture, QuarticMixture
+from discrax.targets.partition import BalancedLabels
 from discrax.targets.quadratic import QUBO, Ising, Potts, Quadratic
 from discrax.targets.rbm import RBM, CategoricalRBM
 from discrax.targets.regression import LogisticRegression, SparseLinearRegression
@@ -14,6 +15,7 @@ __all__ = [
     "FHMM",
     "QUBO",
     "RBM",
+    "BalancedLabels",
     "Bernoulli",
     "Categorical",
     "CategoricalFHMM",

@@ -9,7 +9,6 @@ All act on the site axes of `e` and leave a trailing axis of levels alone, so on
 Potts (one-hot vectors).
 """
 
-import itertools
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -59,10 +58,13 @@ def _among_neighbours(coupling: Coupling, sites: Int[Array, " k"]) -> Float[Arra
 
 def greedy_colouring(neighbours: Sequence[Sequence[int] | np.ndarray]) -> np.ndarray:
     """Colours the most connected sites first, each with the smallest colour its neighbours leave."""
-    colours = np.full(len(neighbours), -1)
-    for site in sorted(range(len(neighbours)), key=lambda i: -len(neighbours[i])):
-        taken = {colours[j] for j in neighbours[site] if j != site}
-        colours[site] = next(c for c in itertools.count() if c not in taken)
+    n = len(neighbours)
+    colours, num_colours = np.full(n, -1), 0
+    last_to_see = np.full(n + 1, -1)  # of each colour; sites without a colour, -1, write to the last place
+    for site in sorted(range(n), key=lambda i: -len(neighbours[i])):
+        last_to_see[colours[np.asarray(neighbours[site], np.intp)]] = site
+        colours[site] = np.argmax(last_to_see[: num_colours + 1] != site)
+        num_colours = max(num_colours, int(colours[site]) + 1)
     return colours
 
 
@@ -94,7 +96,8 @@ class Dense(Coupling):
         matrix = np.asarray(matrix)
         if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
             raise ValueError(f"A coupling matrix must be square, but got shape {matrix.shape}.")
-        if not np.allclose(matrix, matrix.T, rtol=1e-5, atol=1e-7):
+        is_symmetric = np.array_equal(matrix, matrix.T) or np.allclose(matrix, matrix.T, rtol=1e-5, atol=1e-7)
+        if not is_symmetric:
             raise ValueError("A coupling matrix must be symmetric, but J and its transpose differ; pass (J + J.T) / 2.")
         self.shape = (len(matrix),) if shape is None else tuple(shape)
         if math.prod(self.shape) != len(matrix):
@@ -120,7 +123,7 @@ class Dense(Coupling):
         return jnp.diagonal(self.matrix).reshape(self.shape) if self.has_diagonal else None
 
     def colour(self) -> np.ndarray:
-        return greedy_colouring([np.flatnonzero(row) for row in np.asarray(self.matrix)]).reshape(self.shape)
+        return greedy_colouring([np.flatnonzero(row) for row in np.asarray(self.matrix) != 0]).reshape(self.shape)
 
 
 class Sparse(Coupling):

@@ -35,7 +35,7 @@ class Quadratic(ExactRatios, LocalChanges, RatioUpdates, Coloured, QuadraticForm
     colours: Int[Array, "*shape"]
     num_colours: int = eqx.field(static=True)
 
-    def __init__(self, space: Space, coupling, linear: ArrayLike = 0.0):
+    def __init__(self, space: Space, coupling, linear: ArrayLike = 0.0, *, colours: ArrayLike | None = None):
         self.space = space
         self.coupling = coupling if isinstance(coupling, Coupling) else Dense(coupling, space.shape)
         if self.coupling.shape != space.shape:
@@ -52,7 +52,7 @@ class Quadratic(ExactRatios, LocalChanges, RatioUpdates, Coloured, QuadraticForm
         except ValueError:
             raise ValueError(f"The field must broadcast to {embedded}, but has shape {linear.shape}.") from None
         self.linear = jnp.asarray(linear, jnp.result_type(float))
-        colours = self.coupling.colour()
+        colours = self.coupling.colour() if colours is None else np.asarray(colours)
         self.colours = jnp.asarray(colours, jnp.int32)
         self.num_colours = int(colours.max()) + 1
 

@@ -245,3 +245,18 @@ def test_capacities_are_few_and_large_enough(path_length, room, least):
 )
 def test_longest_path_of_a_capacity(capacity, num_sites, length):
     assert selection.longest(capacity, num_sites) == length
+
+
+@pytest.mark.parametrize(("n", "k"), [(2048, 1), (5000, 16), (10_007, 48), (3000, 700)])
+def test_the_smallest_are_found_block_by_block(n, k):
+    from discrax.samplers.selection import _smallest_by_top_k
+
+    generator = np.random.default_rng(n)
+    for values in (
+        generator.normal(size=n),
+        generator.integers(0, 40, n),
+        np.where(generator.random(n) < 0.5, np.inf, 1),
+    ):
+        values = values.astype(np.float32)  # the last two have many equal ones
+        found = np.asarray(_smallest_by_top_k(jnp.asarray(values), k))
+        np.testing.assert_array_equal(found, np.argsort(values, kind="stable")[:k])

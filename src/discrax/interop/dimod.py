@@ -1,0 +1,163 @@
+"""A `dimod.Sampler` with the arguments of dwave-samplers' simulated annealing, to stand in its place.
+
+    from discrax.interop.dimod import DiscraxSampler
+
+    samples = DiscraxSampler().sample(bqm, num_reads=10, num_sweeps=1000)
+
+Some things are not as there. A read returns the best state that its chain met, not the last one. Beta changes after
+every sweep, so that `num_sweeps_per_beta` must divide `num_sweeps` but has no further effect. Where initial states are
+given, reads begin half way between the ends of `beta_range`, so as not to lose what they were given.
+"""
+
+from collections.abc import Callable, Hashable, Sequence
+from time import perf_counter_ns
+from typing import Any
+
+import dimod
+import numpy as np
+
+from discrax.problems.problem import BinaryQuadratic
+from discrax.problems.qubo import QUBO
+from discrax.solve.engine import Budget
+from discrax.solve.sites import search_by_sites
+
+_KINDS = ("linear", "geometric")
+
+
+def quadratic_of(bqm: dimod.BinaryQuadraticModel) -> tuple[BinaryQuadratic, tuple[Hashable, ...]]:
+    """The negative energy, which is to be made large, as a function of x in {0, 1}^n, and the names of the variables.
+
+    A spin is s = 2 x - 1.
+    """
+    return QUBO(bqm).model, tuple(bqm.variables)
+
+
+class DiscraxSampler(dimod.Sampler, dimod.Initialized):
+    """Simulated annealing, one chain for each read."""
+
+    def __init__(self):
+        self._parameters = {
+            "beta_range": [],
+            "num_reads": [],
+            "num_sweeps": [],
+            "num_sweeps_per_beta": [],
+            "beta_schedule_type": ["beta_schedule_options"],
+            "seed": [],
+            "interrupt_function": [],
+            "beta_schedule": [],
+            "initial_states": [],
+            "initial_states_generator": [],
+            "randomize_order": [],
+            "proposal_acceptance_criteria": [],
+        }
+        self._properties = {"beta_schedule_options": _KINDS}
+
+    @property
+    def parameters(self) -> dict[str, list[str]]:
+        return self._parameters
+
+    @property
+    def properties(self) -> dict[str, Any]:
+        return self._properties
+
+    def sample(
+        self,
+        bqm: dimod.BinaryQuadraticModel,
+        beta_range: Sequence[float] | None = None,
+        num_reads: int | None = None,
+        num_sweeps: int | None = None,
+        num_sweeps_per_beta: int = 1,
+        beta_schedule_type: str = "geometric",
+        seed: int | None = None,
+        interrupt_function: Callable[[], bool] | None = None,
+        beta_schedule: None = None,
+        initial_states: Any = None,
+        initial_states_generator: str = "random",
+        randomize_order: bool = False,
+        proposal_acceptance_criteria: str = "Metropolis",
+        **kwargs: Any,
+    ) -> dimod.SampleSet:
+        """States of low energy, a read each, in no order. Energies, labels and vartype are those of `bqm`.
+
+        Args:
+            beta_range: the first and the last inverse temperature; by default, chosen to suit the biases (and None in
+                the samples' `info`).
+            num_reads: by default, as many as there are initial states, or 1.
+            num_sweeps: visits to every variable in a read, 1000 by default.
+            beta_schedule_type: "geometric" or "linear".
+            seed: the same seed gives the same samples. By default, a random one.
+            interrupt_function: asked now and then; once it says True, what has been found so far is returned.
+            initial_states: where reads begin; see `dimod.Initialized` for what is accepted.
+            initial_states_generator: "random", "tile" or "none": where further initial states come from.
+            beta_schedule, randomize_order, proposal_acceptance_criteria: as they are by default, or not at all.
+        """
+        began = perf_counter_ns()
+        self.remove_unknown_kwargs(**kwargs)
+        if beta_schedule is not None or randomize_order or proposal_acceptance_criteria != "Metropolis":
+            raise ValueError(
+                "DiscraxSampler goes through the variables in order, accepts by Metropolis, and follows a schedule by "
+                "its name, so leave out beta_schedule, randomize_order and proposal_acceptance_criteria."
+            )
+        num_sweeps = 1000 if num_sweeps is None else num_sweeps
+        _check_schedule(num_sweeps, num_sweeps_per_beta, beta_range, beta_schedule_type)
+        if interrupt_function is not None and not callable(interrupt_function):
+            raise TypeError(f"interrupt_function is a function, but got {interrupt_function!r}.")
+        if seed is None:
+            seed = int(np.random.default_rng().integers(2**31))
+        elif not isinstance(seed, int | np.integer):
+            raise TypeError(f"A seed is an integer from 0 to 2^32 - 1, but got {seed!r}.")
+        elif not 0 <= seed < 2**32:
+            raise ValueError(f"A seed is an integer from 0 to 2^32 - 1, but got {seed}.")
+        parsed = self.parse_initial_states(
+            bqm,
+            num_reads=num_reads,
+            initial_states=initial_states,
+            initial_states_generator=initial_states_generator,  # pyright: ignore[reportArgumentType]
+            seed=seed,
+        )
+        variables = tuple(bqm.variables)
+        order = [parsed.initial_states.variables.index(variable) for variable in variables]
+        states = (parsed.initial_states.record.sample[:, order] > 0).astype(np.int8)
+
+        searching = perf_counter_ns()
+        betas = None if beta_range is None else (float(beta_range[0]), float(beta_range[1]))
+        if variables and num_sweeps > 0:
+            reports = search_by_sites(
+                quadratic_of(bqm)[0],
+                num_chains=len(states),
+                seed=int(seed),
+                start=None if initial_states is None else states,
+                budget=Budget(num_steps=num_sweeps),
+                betas=betas,
+                schedule=beta_schedule_type,
+                restarts=False,
+            )
+            for report in reports:
+                states = report.best_states
+                if interrupt_function is not None and interrupt_function():
+                    break
+        found = perf_counter_ns()
+
+        values = 2 * states - 1 if bqm.vartype is dimod.SPIN else states
+        samples = dimod.SampleSet.from_samples_bqm((values, variables), bqm)
+        samples.info.update(beta_range=betas, beta_schedule_type=beta_schedule_type)
+        samples.info["timing"] = {
+            "preprocessing_ns": searching - began,
+            "sampling_ns": found - searching,
+            "postprocessing_ns": perf_counter_ns() - found,
+        }
+        return samples
+
+
+def _check_schedule(num_sweeps: int, num_sweeps_per_beta: int, beta_range: Sequence[float] | None, kind: str) -> None:
+    if kind not in _KINDS:
+        raise ValueError(f"beta_schedule_type is one of {', '.join(_KINDS)}, but got {kind!r}.")
+    if num_sweeps_per_beta < 1:
+        raise ValueError(f"num_sweeps_per_beta is 1 or more, but got {num_sweeps_per_beta}.")
+    if num_sweeps < 0 or num_sweeps % num_sweeps_per_beta:
+        raise ValueError(
+            f"num_sweeps is not negative and a multiple of num_sweeps_per_beta = {num_sweeps_per_beta}, "
+            f"but got {num_sweeps}."
+        )
+    if beta_range is not None and (len(beta_range) != 2 or not 0 < beta_range[0] <= beta_range[1]):
+        raise ValueError(f"beta_range is two inverse temperatures, 0 < first <= last, but got {beta_range}.")

@@ -1,0 +1,25 @@
+"""Combinatorial problems, and the graphs they are stated on."""
+
+from discrax.problems.custom import Custom
+from discrax.problems.cut import MaxCut
+from discrax.problems.graph import Graph
+from discrax.problems.independent_set import MIS, MaxClique
+from discrax.problems.partition import Partition
+from discrax.problems.problem import BinaryProblem, BinaryQuadratic, Labelling, Problem
+from discrax.problems.qubo import QUBO
+from discrax.problems.readers import read_graph
+
+__all__ = [
+    "MIS",
+    "QUBO",
+    "BinaryProblem",
+    "BinaryQuadratic",
+    "Custom",
+    "Graph",
+    "Labelling",
+    "MaxClique",
+    "MaxCut",
+    "Partition",
+    "Problem",
+    "read_graph",
+]

@@ -1,0 +1,171 @@
+"""Random graphs, and sets of them as the papers use.
+
+`erdos_renyi` joins each pair of nodes independently. Instead of a coin per pair it draws the gaps between joined pairs,
+which are geometric, so that the work goes with the edges.
+
+`rb_model` is model RB of Xu and Li, in the words of constraint satisfaction: n variables (`num_cliques`) of k = n^alpha
+values (`clique_size`), and r n ln n constraints (`ratio` is r). A constraint takes two variables at random and forbids
+p k^2 pairs of their values (`tightness` is p). Each value of each variable is a node; edges join the values of one
+variable and all forbidden pairs. An independent set of n nodes is a solution. At
+
+    r = -alpha / ln(1 - p),        so that there are r n ln n = -n ln k / ln(1 - p) constraints,
+
+solutions are about to vanish, and this is where instances are hardest; it is the default. As in the code that the data
+sets of neural solvers were made with, two constraints on the same variables forbid different pairs (for Xu and Li they
+may forbid the same, so that the graphs of BHOSLIB have some 6% fewer edges), p k^2 is rounded down, and there is one
+constraint fewer than r n ln n rounded down.
+"""
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+from jaxtyping import Int
+
+from discrax.problems.graph import Graph
+
+Seed = int | list[int] | np.random.Generator
+
+
+def erdos_renyi(num_nodes: int, density: float, seed: Seed = 0) -> Graph:
+    """Each pair of nodes is joined with probability `density`."""
+    _check_nodes(num_nodes)
+    if not 0 <= density <= 1:
+        raise ValueError(f"A density is between 0 and 1, but got {density}.")
+    num_pairs = num_nodes * (num_nodes - 1) // 2
+    joined = _successes(num_pairs, density, np.random.default_rng(seed))
+    # Pairs are counted row by row: those of node i with later nodes begin at start[i].
+    lengths = np.arange(num_nodes - 1, -1, -1)
+    start = np.cumsum(lengths) - lengths
+    first = np.repeat(np.arange(num_nodes), np.diff(np.searchsorted(joined, start), append=len(joined)))
+    second = joined - start[first] + first + 1
+    return _unweighted(num_nodes, np.stack([first, second], axis=1))
+
+
+def barabasi_albert(num_nodes: int, attached: int, seed: Seed = 0) -> Graph:
+    """Grown from a star of `attached` + 1 nodes: each new node joins `attached` others, drawn by their degrees."""
+    _check_nodes(num_nodes)
+    if not 1 <= attached < num_nodes:
+        raise ValueError(f"A node attaches to between 1 and {num_nodes - 1} others here, but got {attached}.")
+    generator = np.random.default_rng(seed)
+    edges = np.empty((num_nodes - attached, attached, 2), np.int64)
+    edges[0, :, 0] = np.arange(attached)
+    edges[0, :, 1] = attached
+    ends = edges.reshape(-1)  # a node stands here as often as it has neighbours
+    for grown in range(1, num_nodes - attached):
+        filled = 2 * attached * grown
+        chosen: dict[int, None] = {}
+        while len(chosen) < attached:
+            chosen.update(dict.fromkeys(ends[generator.integers(filled, size=attached - len(chosen))].tolist()))
+        edges[grown, :, 0] = list(chosen)
+        edges[grown, :, 1] = attached + grown
+    return Graph.from_edges(edges.reshape(-1, 2), num_nodes=num_nodes)
+
+
+def rb_model(
+    num_cliques: int,
+    clique_size: int,
+    tightness: float,
+    ratio: float | None = None,
+    seed: Seed = 0,
+    *,
+    is_planted: bool = False,
+) -> Graph:
+    """Cliques whose nodes conflict at random. `is_planted`: there is an independent set with a node of each clique."""
+    n, k, p = num_cliques, clique_size, tightness
+    if n < 2 or k < 2:
+        raise ValueError(f"Model RB needs two cliques or more, of two nodes or more, but got {n} of {k}.")
+    if not 0 < p < 1:
+        raise ValueError(f"A tightness is between 0 and 1, both excluded, but got {p}.")
+    if ratio is not None and ratio < 0:
+        raise ValueError(f"A ratio of constraints is not negative, but got {ratio}.")
+    generator = np.random.default_rng(seed)
+    if ratio is None:
+        ratio = -math.log(k) / math.log(n) / math.log(1 - p)
+    num_constraints = max(int(ratio * n * math.log(n)) - 1, 0)
+    first = generator.integers(n, size=num_constraints)
+    second = (first + generator.integers(1, n, size=num_constraints)) % n
+    cliques, repeats = np.unique(np.sort(np.stack([first, second], axis=1)), axis=0, return_counts=True)
+
+    planted = generator.integers(k, size=n) if is_planted else None
+    orders = generator.permuted(np.tile(np.arange(k * k), (len(cliques), 1)), axis=1)
+    counts = np.minimum(repeats * int(p * k * k), k * k)
+    if planted is not None:
+        kept = planted[cliques[:, 0]] * k + planted[cliques[:, 1]]
+        orders = orders[orders != kept[:, None]].reshape(len(cliques), k * k - 1)
+        counts = np.minimum(counts, k * k - 1)
+    values = orders[np.arange(orders.shape[1]) < counts[:, None]]
+    of = np.repeat(cliques, counts, axis=0)
+    conflicts = of * k + np.stack([values // k, values % k], axis=1)
+    within = np.stack(np.triu_indices(k, 1), axis=1) + k * np.arange(n)[:, None, None]
+    return Graph.from_edges(np.concatenate([within.reshape(-1, 2), conflicts]), num_nodes=n * k)
+
+
+def er_set(low: int, high: int, density: float, count: int, seed: int = 0) -> Iterator[Graph]:
+    """Erdős-Rényi graphs with `low` to `high` nodes, both included. Graph i is the same whatever `count` is."""
+    _check_sizes(low, high)
+    for generator in _generators(count, seed):
+        yield erdos_renyi(int(generator.integers(low, high + 1)), density, generator)
+
+
+def ba_set(low: int, high: int, attached: int, count: int, seed: int = 0) -> Iterator[Graph]:
+    """Barabási-Albert graphs with `low` to `high` nodes, both included."""
+    _check_sizes(low, high)
+    for generator in _generators(count, seed):
+        yield barabasi_albert(int(generator.integers(low, high + 1)), attached, generator)
+
+
+def rb_set(
+    count: int,
+    seed: int = 0,
+    *,
+    cliques: tuple[int, int] = (10, 25),
+    sizes: tuple[int, int] = (5, 20),
+    tightness: tuple[float, float] = (0.3, 1.0),
+) -> Iterator[Graph]:
+    """Graphs of model RB at its threshold, with everything drawn uniformly from ranges, ends included.
+
+    The default ranges are those of Karalias and Loukas, "Erdős goes neural". Where their graphs serve as problems of
+    maximum clique, it is the `complement()` that is meant.
+    """
+    for generator in _generators(count, seed):
+        n = int(generator.integers(cliques[0], cliques[1] + 1))
+        k = int(generator.integers(sizes[0], sizes[1] + 1))
+        yield rb_model(n, k, generator.uniform(*tightness), seed=generator)
+
+
+def _successes(num_trials: int, probability: float, generator: np.random.Generator) -> Int[np.ndarray, " successes"]:
+    """Which of independent trials succeed."""
+    if probability == 0 or num_trials == 0:
+        return np.zeros(0, np.int64)
+    if probability == 1:
+        return np.arange(num_trials)
+    found = [np.zeros(0, np.int64)]
+    last = -1
+    while last < num_trials:
+        expected = (num_trials - last) * probability
+        gaps = generator.geometric(probability, int(expected + 4 * math.sqrt(expected)) + 8)
+        # A gap beyond the last trial says no more than that; cut there, sums cannot overflow.
+        found.append(last + np.cumsum(np.minimum(gaps, num_trials + 1)))
+        last = int(found[-1][-1])
+    places = np.concatenate(found)
+    return places[: np.searchsorted(places, num_trials)]
+
+
+def _unweighted(num_nodes: int, edges: Int[np.ndarray, "m 2"]) -> Graph:
+    """For edges that are sorted and distinct already: `Graph.from_edges` would sort them again."""
+    return Graph(num_nodes, edges, np.ones(len(edges)), np.ones(num_nodes))
+
+
+def _generators(count: int, seed: int) -> Iterator[np.random.Generator]:
+    return (np.random.default_rng([seed, i]) for i in range(count))
+
+
+def _check_nodes(num_nodes: int) -> None:
+    if num_nodes < 0:
+        raise ValueError(f"A number of nodes is not negative, but got {num_nodes}.")
+
+
+def _check_sizes(low: int, high: int) -> None:
+    if not 0 <= low <= high:
+        raise ValueError(f"Sizes go from low to high, but got {low} and {high}.")

@@ -1,0 +1,158 @@
+"""`Graph`: what every graph problem is stated on, whatever the graph came as."""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Int
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """An undirected graph on nodes 0..n-1. Each edge stands once, the smaller end first; there are no loops."""
+
+    num_nodes: int
+    edges: Int[np.ndarray, "m 2"]
+    weights: Float[np.ndarray, " m"]
+    node_weights: Float[np.ndarray, " n"]
+    names: tuple[Hashable, ...] | None = None  # of the nodes, as the source calls them
+
+    @classmethod
+    def from_edges(
+        cls,
+        edges: Any,
+        weights: Any = None,
+        *,
+        num_nodes: int | None = None,
+        node_weights: Any = None,
+        names: Sequence[Hashable] | None = None,
+    ) -> "Graph":
+        """A graph from pairs of nodes. An edge may be given in both directions if its weights agree."""
+        edges = np.asarray(edges)
+        if edges.size == 0:
+            edges = np.zeros((0, 2), np.int64)
+        if edges.ndim != 2 or edges.shape[1] != 2:
+            raise ValueError(f"Edges are an array of shape (m, 2), but got shape {edges.shape}.")
+        if not np.issubdtype(edges.dtype, np.integer):
+            raise ValueError(f"Edges are pairs of integers, but their type is {edges.dtype}.")
+        edges = edges.astype(np.int64)
+        if num_nodes is None:
+            num_nodes = int(edges.max()) + 1 if len(edges) else 0 if node_weights is None else len(node_weights)
+        if len(edges) and (edges.min() < 0 or edges.max() >= num_nodes):
+            outside = int(edges.min() if edges.min() < 0 else edges.max())
+            raise ValueError(f"Edges join nodes 0..{num_nodes - 1}, but one names node {outside}.")
+        loops = np.flatnonzero(edges[:, 0] == edges[:, 1])
+        if len(loops):
+            raise ValueError(f"A graph has no self-loops here, but node {edges[loops[0], 0]} is joined to itself.")
+        weights = _numbers("edge weights", weights, len(edges))
+        edges = np.sort(edges, axis=1)
+        order = np.lexsort((edges[:, 1], edges[:, 0]))
+        edges, weights = edges[order], weights[order]
+        if len(edges):
+            again = np.concatenate([[False], (edges[1:] == edges[:-1]).all(axis=1)])
+            different = np.flatnonzero(again[1:] & (weights[1:] != weights[:-1]))
+            if len(different):
+                i, j = edges[different[0]]
+                first, second = weights[different[0]], weights[different[0] + 1]
+                raise ValueError(f"The edge {i}-{j} is given twice, with the weights {first:g} and {second:g}.")
+            edges, weights = edges[~again], weights[~again]
+        if names is not None and len(names) != num_nodes:
+            raise ValueError(f"There are {num_nodes} nodes, but {len(names)} names.")
+        return cls(
+            num_nodes,
+            edges,
+            weights,
+            _numbers("node weights", node_weights, num_nodes),
+            None if names is None else tuple(names),
+        )
+
+    @classmethod
+    def of(cls, graph: Any) -> "Graph":
+        """A graph from a `Graph`, a file, a networkx graph, a scipy.sparse matrix or an array of edges.
+
+        An array has rows (i, j) or (i, j, weight). Attributes "weight" of a networkx graph's edges and nodes count.
+        """
+        if isinstance(graph, Graph):
+            return graph
+        if isinstance(graph, str | Path):
+            from discrax.problems.readers import read_graph
+
+            return read_graph(graph)
+        if hasattr(graph, "tocoo"):
+            return _from_matrix(graph.tocoo())
+        if hasattr(graph, "edges") and hasattr(graph, "nodes"):
+            return _from_networkx(graph)
+        rows = np.asarray(graph)
+        if rows.ndim == 2 and rows.shape[1] == 3:
+            if (rows[:, :2] != np.round(rows[:, :2])).any():
+                raise ValueError("Edges are rows (i, j, weight) with integers i and j, but some are not integers.")
+            return cls.from_edges(rows[:, :2].astype(np.int64), rows[:, 2])
+        if rows.ndim == 2 and rows.shape[1] == 2:
+            return cls.from_edges(rows)
+        raise TypeError(
+            "A graph is a discrax Graph, a file, a networkx graph, a scipy.sparse matrix or an array of edges, (m, 2) "
+            f"or (m, 3), but got {type(graph).__name__}" + (f" of shape {rows.shape}." if rows.ndim else ".")
+        )
+
+    @property
+    def num_edges(self) -> int:
+        return len(self.edges)
+
+    @property
+    def density(self) -> float:
+        """The share of pairs that are joined."""
+        pairs = self.num_nodes * (self.num_nodes - 1) / 2
+        return self.num_edges / pairs if pairs else 0.0
+
+    @property
+    def degrees(self) -> Int[np.ndarray, " n"]:
+        return np.bincount(self.edges.ravel(), minlength=self.num_nodes)
+
+    def neighbours(self) -> tuple[Int[np.ndarray, " n+1"], Int[np.ndarray, " 2m"], Float[np.ndarray, " 2m"]]:
+        """Compressed rows: the neighbours of node i are `others[start[i]:start[i + 1]]`, with the edges' weights."""
+        rows = np.concatenate([self.edges[:, 0], self.edges[:, 1]])
+        others = np.concatenate([self.edges[:, 1], self.edges[:, 0]])
+        weights = np.concatenate([self.weights, self.weights])
+        order = np.lexsort((others, rows))
+        start = np.concatenate([[0], np.cumsum(self.degrees)])
+        return start, others[order], weights[order]
+
+    def complement(self) -> "Graph":
+        """The graph of the pairs that are not joined here."""
+        joined = np.zeros((self.num_nodes, self.num_nodes), bool)
+        joined[self.edges[:, 0], self.edges[:, 1]] = True
+        edges = np.argwhere(np.triu(~joined, 1))
+        return Graph(self.num_nodes, edges, np.ones(len(edges)), self.node_weights, self.names)
+
+    def __repr__(self) -> str:
+        return f"Graph({self.num_nodes:,} nodes, {self.num_edges:,} edges)"
+
+
+def _numbers(what: str, values: Any, count: int) -> Float[np.ndarray, " count"]:
+    values = np.ones(count) if values is None else np.asarray(values, np.float64)
+    if values.shape != (count,):
+        raise ValueError(f"There must be {count} {what}, but their shape is {values.shape}.")
+    if not np.isfinite(values).all():
+        raise ValueError(f"The {what} must be finite, but some are NaN or infinite.")
+    return values
+
+
+def _from_matrix(matrix: Any) -> Graph:
+    if matrix.shape[0] != matrix.shape[1]:
+        raise ValueError(f"A graph's matrix is square, but got shape {matrix.shape}.")
+    stored = matrix.data != 0
+    edges = np.stack([matrix.row[stored], matrix.col[stored]], axis=1).astype(np.int64)
+    return Graph.from_edges(edges, matrix.data[stored], num_nodes=matrix.shape[0])
+
+
+def _from_networkx(graph: Any) -> Graph:
+    names = list(graph.nodes)
+    place = {name: i for i, name in enumerate(names)}
+    rows = [(place[a], place[b], float(data.get("weight", 1.0))) for a, b, data in graph.edges(data=True)]
+    edges = np.array([row[:2] for row in rows], np.int64).reshape(-1, 2)
+    node_weights = [float(data.get("weight", 1.0)) for _, data in graph.nodes(data=True)]
+    return Graph.from_edges(
+        edges, [row[2] for row in rows], num_nodes=len(names), node_weights=node_weights, names=names
+    )

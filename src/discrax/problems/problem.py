@@ -1,0 +1,136 @@
+"""`Problem`: an objective over a discrete space, with what a search and its user need.
+
+A search climbs `target.log_prob`, which is the objective (with the sign that makes it a maximisation) less a penalty
+for what is not allowed. What it finds is repaired, judged by the true objective, and handed back.
+"""
+
+from abc import ABC, abstractmethod
+from functools import cached_property
+from typing import ClassVar, NamedTuple
+
+import jax
+import numpy as np
+from jaxtyping import Float, Int, Integer
+
+from discrax.core.space import Binary, Space
+from discrax.core.target import Target
+from discrax.targets.coupling import Dense, Sparse, Uncoupled
+from discrax.targets.quadratic import Quadratic
+
+
+_MOST_BYTES = 2**34  # of coupling matrices
+
+
+class BinaryQuadratic(NamedTuple):
+    """offset + linear' x + sum over edges of weight x_i x_j, x in {0, 1}^n: to be made as large as possible."""
+
+    linear: Float[np.ndarray, " n"]
+    edges: Int[np.ndarray, "m 2"]  # each pair once, no loops
+    weights: Float[np.ndarray, " m"]
+    offset: float = 0.0
+
+    @property
+    def num_sites(self) -> int:
+        return len(self.linear)
+
+    def value(self, x: Integer[np.ndarray, "*batch n"]) -> Float[np.ndarray, "*batch"]:
+        x = np.asarray(x)
+        pairs = (x[..., self.edges[:, 0]] & x[..., self.edges[:, 1]]) @ self.weights
+        return self.offset + x @ self.linear + pairs
+
+    def is_dense(self, num_instances: int = 1) -> bool:
+        """Whether adding the few rows that change is cheaper than following neighbour lists of the largest degree.
+
+        On an accelerator, where gathers are slow, it is if the matrices of all instances fit.
+        """
+        if jax.default_backend() != "cpu":
+            return 4 * self.num_sites**2 * num_instances <= _MOST_BYTES
+        largest = np.bincount(self.edges.ravel(), minlength=1).max() if len(self.edges) else 0
+        return 8 * int(largest) >= self.num_sites
+
+    def target(self) -> Quadratic:
+        n = self.num_sites
+        if not len(self.edges):
+            return Quadratic(Binary(n), Uncoupled((n,)), self.linear)
+        if self.is_dense():
+            matrix = np.zeros((n, n), np.float32)
+            matrix[self.edges[:, 0], self.edges[:, 1]] = matrix[self.edges[:, 1], self.edges[:, 0]] = self.weights
+            return Quadratic(Binary(n), Dense(matrix), self.linear)
+        return Quadratic(Binary(n), Sparse(self.edges, self.weights, (n,)), self.linear)
+
+
+class Labelling(NamedTuple):
+    """Labels 0..k-1 of the nodes of a graph: to be made as large as possible is
+
+    - cut_cost * (weight of the edges whose ends differ) - size_cost * sum over labels of (n / k - count)^2
+    """
+
+    num_nodes: int
+    num_labels: int
+    edges: Int[np.ndarray, "m 2"]
+    weights: Float[np.ndarray, " m"]
+    cut_cost: float
+    size_cost: float
+
+
+class Problem(ABC):
+    """States are arrays of codes whose last axis is the sites; methods take one state or a batch of them."""
+
+    sense: ClassVar[str] = "max"  # or "min"
+
+    @property
+    @abstractmethod
+    def target(self) -> Target:
+        """log_prob is the objective, signed so that more is better, less the penalty."""
+
+    @property
+    def space(self) -> Space:
+        return self.target.space
+
+    @property
+    def model(self) -> BinaryQuadratic | Labelling | None:
+        """The same as plain arrays, where it has such a form: for searches that go site by site."""
+        return None
+
+    @abstractmethod
+    def objective(self, x: Integer[np.ndarray, "*batch n"]) -> Float[np.ndarray, "*batch"]:
+        """The true objective of states, allowed or not."""
+
+    @abstractmethod
+    def violations(self, x: Integer[np.ndarray, "*batch n"]) -> Float[np.ndarray, "*batch"]:
+        """How much of what is not allowed states have; 0 where they are feasible."""
+
+    @abstractmethod
+    def repair(self, x: Integer[np.ndarray, " n"]) -> Integer[np.ndarray, " n"]:
+        """A feasible state near one; a feasible one is not made worse."""
+
+    def bound(self) -> float | None:
+        """A value that no feasible state can pass, where one is cheap."""
+        return None
+
+    def is_feasible(self, x: Integer[np.ndarray, "*batch n"]) -> np.ndarray:
+        return np.asarray(self.violations(x)) == 0
+
+    def start(self, generator: np.random.Generator, num_chains: int) -> Integer[np.ndarray, "chains n"]:
+        """States to begin with: uniform, unless a problem knows better."""
+        space = self.space
+        return generator.integers(0, space.num_levels, (num_chains, space.num_sites), dtype=np.int8)
+
+    def describe(self, x: Integer[np.ndarray, " n"]) -> dict:
+        """The solution in the words of the problem, as JSON takes it."""
+        return {"state": [int(code) for code in x]}
+
+    def is_better(self, first: float, second: float) -> bool:
+        return first > second if self.sense == "max" else first < second
+
+
+class BinaryProblem(Problem):
+    """A problem whose penalised objective is a quadratic form of {0, 1} variables."""
+
+    @property
+    @abstractmethod
+    def model(self) -> BinaryQuadratic: ...
+
+    @cached_property
+    def target(self) -> Quadratic:
+        return self.model.target()

@@ -1,0 +1,193 @@
+"""Quadratic unconstrained binary optimisation, and Ising models in spins.
+
+An energy is to be made as small as possible:
+
+    offset + linear' x + sum over pairs of weight_ij x_i x_j,    x in {0, 1}^n,
+
+or the same with spins s = 2 x - 1 in place of x. A spin model is searched in x:
+
+    h s = 2 h x - h,        J s s' = 4 J x x' - 2 J x - 2 J x' + J.
+"""
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from jaxtyping import Float, Int, Integer
+
+from discrax.problems.problem import BinaryProblem, BinaryQuadratic
+from discrax.problems.readers import QuadraticForm, read_qubo
+from discrax.problems.states import Flips, per_state, plain, totals
+
+_FORMS = "a square matrix, a dimod model, a file, or linear terms with `edges` and `weights`"
+
+
+class _Energy(NamedTuple):
+    linear: Float[np.ndarray, " n"]
+    edges: Int[np.ndarray, "m 2"]
+    weights: Float[np.ndarray, " m"]
+    offset: float
+
+    def in_bits(self) -> "_Energy":
+        """The same energy in x, where this one is in s = 2 x - 1."""
+        around = totals(self.edges.ravel(), np.repeat(self.weights, 2), len(self.linear))
+        offset = self.offset - self.linear.sum() + self.weights.sum()
+        return _Energy(2 * self.linear - 2 * around, self.edges, 4 * self.weights, float(offset))
+
+    def in_spins(self) -> "_Energy":
+        """The same energy in s, where this one is in x = (1 + s) / 2."""
+        around = totals(self.edges.ravel(), np.repeat(self.weights, 2), len(self.linear))
+        offset = self.offset + self.linear.sum() / 2 + self.weights.sum() / 4
+        return _Energy(self.linear / 2 + around / 4, self.edges, self.weights / 4, float(offset))
+
+
+@dataclass(frozen=True, init=False, repr=False, eq=False)
+class QUBO(BinaryProblem):
+    """Minimise x'Qx (`QUBO(Q)`), a dimod model (`QUBO(bqm)`) or an energy of arrays (`QUBO(linear, edges, weights)`).
+
+    Q is a matrix, dense or scipy.sparse, of any triangle; Q_ij and Q_ji add up. So do pairs that are given twice, and
+    a pair (i, i) is a linear term. A file is read by `read_qubo`. With vartype "SPIN", which a dimod model or a file
+    brings along, the terms are those of spins, a pair (i, i) is a constant, and solutions are described in spins.
+    States are codes 0 and 1 all the same.
+    """
+
+    sense: ClassVar[str] = "min"
+
+    energy: _Energy  # of codes 0 and 1
+    names: tuple[Hashable, ...] | None
+    is_spin: bool
+
+    def __init__(
+        self,
+        Q: Any,
+        edges: Any = None,
+        weights: Any = None,
+        *,
+        offset: float = 0.0,
+        vartype: str = "BINARY",
+        names: Sequence[Hashable] | None = None,
+    ):
+        if isinstance(Q, str | Path):
+            Q = read_qubo(Q)
+        if hasattr(Q, "vartype"):
+            if edges is not None or weights is not None or offset or vartype != "BINARY" or names is not None:
+                raise ValueError("A dimod model comes alone: it has its own pairs, offset, vartype and labels.")
+            if isinstance(Q, QuadraticForm):
+                Q, edges, weights, offset, vartype = Q
+            else:
+                Q, edges, weights, offset, vartype, names = _parts_of_bqm(Q)
+        elif edges is None and weights is not None:
+            raise ValueError("weights are those of `edges`, but no edges were given.")
+        elif edges is None:
+            Q, edges, weights = _parts_of_matrix(Q)
+        if vartype not in ("BINARY", "SPIN"):
+            raise ValueError(f'vartype must be "BINARY" or "SPIN", but got {vartype!r}.')
+        is_spin = vartype == "SPIN"
+        energy = _energy(np.asarray(Q, np.float64), edges, weights, offset, is_spin)
+        n = len(energy.linear)
+        if n == 0:
+            raise ValueError("A QUBO needs at least one variable, but this one is empty.")
+        if names is not None and len(names) != n:
+            raise ValueError(f"There are {n} variables, but {len(names)} names.")
+        vars(self).update(
+            energy=energy.in_bits() if is_spin else energy,
+            names=None if names is None else tuple(names),
+            is_spin=is_spin,
+        )
+
+    @cached_property
+    def model(self) -> BinaryQuadratic:
+        energy = self.energy
+        return BinaryQuadratic(-energy.linear, energy.edges, -energy.weights, -energy.offset)
+
+    @cached_property
+    def _flips(self) -> Flips:
+        return Flips(self.model)
+
+    def objective(self, x: Integer[np.ndarray, "*batch n"]) -> Float[np.ndarray, "*batch"]:
+        """The energy."""
+        energy, (i, j) = self.energy, self.energy.edges.T
+        return per_state(lambda x: float(energy.offset + x @ energy.linear + (x[i] & x[j]) @ energy.weights), x)
+
+    def violations(self, x: Integer[np.ndarray, "*batch n"]) -> Float[np.ndarray, "*batch"]:
+        return np.zeros(np.shape(x)[:-1])
+
+    def repair(self, x: Integer[np.ndarray, " n"]) -> Integer[np.ndarray, " n"]:
+        """Flips single variables as long as that lowers the energy."""
+        return self._flips.climb(x)
+
+    def bound(self) -> float:
+        """All terms at their least, in x or in s, whichever says more."""
+        bits, spins = self.energy, self.energy.in_spins()
+        least_in_bits = bits.offset + np.minimum(bits.linear, 0).sum() + np.minimum(bits.weights, 0).sum()
+        least_in_spins = spins.offset - np.abs(spins.linear).sum() - np.abs(spins.weights).sum()
+        return float(max(least_in_bits, least_in_spins))
+
+    def describe(self, x: Integer[np.ndarray, " n"]) -> dict:
+        names = range(len(x)) if self.names is None else self.names
+        values = 2 * np.asarray(x, np.int64) - 1 if self.is_spin else np.asarray(x, np.int64)
+        sample = {plain(name): int(value) for name, value in zip(names, values, strict=True)}
+        return {"sample": sample, "energy": float(self.objective(x))}
+
+    def __repr__(self) -> str:
+        spins = ", spins" if self.is_spin else ""
+        return f"QUBO({len(self.energy.linear):,} variables, {len(self.energy.edges):,} pairs{spins})"
+
+
+def _energy(linear: Float[np.ndarray, "..."], edges: Any, weights: Any, offset: float, is_spin: bool) -> _Energy:
+    """Each pair once, the smaller first: pairs given twice add up; x_i x_i = x_i is linear, and s_i s_i = 1."""
+    edges = np.asarray(edges)
+    if edges.size == 0:
+        edges = np.zeros((0, 2), np.int64)
+    if linear.ndim != 1:
+        raise ValueError(f"Linear terms are one number per variable, but their shape is {linear.shape}.")
+    if edges.ndim != 2 or edges.shape[1] != 2 or not np.issubdtype(edges.dtype, np.integer):
+        raise ValueError(f"Edges are pairs of integers, (m, 2), but got {edges.dtype} of shape {edges.shape}.")
+    n = len(linear)
+    if len(edges) and (edges.min() < 0 or edges.max() >= n):
+        outside = int(edges.min() if edges.min() < 0 else edges.max())
+        raise ValueError(f"Edges join variables 0..{n - 1}, but one names variable {outside}.")
+    if weights is None:
+        raise ValueError("Edges need `weights`, one number per edge.")
+    weights = np.asarray(weights, np.float64)
+    if weights.shape != (len(edges),):
+        raise ValueError(f"There must be {len(edges)} weights, one per edge, but their shape is {weights.shape}.")
+    if not (np.isfinite(linear).all() and np.isfinite(weights).all() and np.isfinite(offset)):
+        raise ValueError("The terms of a QUBO must be finite, but some are NaN or infinite.")
+    edges = np.sort(edges.astype(np.int64), axis=1)
+    is_loop = edges[:, 0] == edges[:, 1]
+    if is_spin:
+        offset = offset + weights[is_loop].sum()
+    else:
+        linear = linear + totals(edges[is_loop, 0], weights[is_loop], n)
+    edges, weights = edges[~is_loop], weights[~is_loop]
+    pairs, which = np.unique(edges[:, 0] * n + edges[:, 1], return_inverse=True)
+    weights = totals(which, weights, len(pairs))
+    pairs, weights = pairs[weights != 0], weights[weights != 0]
+    return _Energy(linear, np.stack([pairs // n, pairs % n], axis=1), weights, float(offset))
+
+
+def _parts_of_matrix(Q: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    if isinstance(Q, Mapping):
+        raise TypeError(f"A QUBO is {_FORMS}, but got a dict; pass dimod.BQM.from_qubo(Q).")
+    if hasattr(Q, "tocoo"):
+        entries = Q.tocoo()
+        shape, edges, weights = Q.shape, np.stack([entries.row, entries.col], axis=1), entries.data
+    else:
+        try:
+            Q = np.asarray(Q, np.float64)
+        except (TypeError, ValueError):
+            raise TypeError(f"A QUBO is {_FORMS}, but got {type(Q).__name__}.") from None
+        shape, edges, weights = Q.shape, np.argwhere(Q), Q[np.nonzero(Q)] if Q.ndim else Q
+    if len(shape) != 2 or shape[0] != shape[1]:
+        raise ValueError(f"A QUBO is {_FORMS}, but got an array of shape {shape}.")
+    return np.zeros(shape[0]), edges, weights
+
+
+def _parts_of_bqm(bqm: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, float, str, tuple[Hashable, ...]]:
+    names = tuple(bqm.variables)
+    linear, (i, j, weights), offset = bqm.to_numpy_vectors(variable_order=names)
+    return linear, np.stack([i, j], axis=1).astype(np.int64), weights, float(offset), bqm.vartype.name, names

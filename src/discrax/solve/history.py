@@ -1,0 +1,108 @@
+"""What a search was like: its history, as arrays and as a picture, and the line that shows it while it runs."""
+
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from discrax.problems.problem import BinaryQuadratic, Problem
+from discrax.solve.engine import Report
+
+_MOST_CHECKED = 20_000_000  # pairs of an edge and a chain whose feasibility is checked at every report
+
+FIELDS = ("seconds", "num_steps", "best", "mean", "beta", "feasible_share")
+
+
+class History:
+    """One entry a report: `seconds`, `num_steps`, `best`, `mean`, `beta`, `feasible_share`.
+
+    `best` and `mean` are of the penalised objective, over chains, with the sign of the problem's objective. The share
+    of chains whose best state is feasible as it is, before repair, is NaN where counting would take long.
+    """
+
+    def __init__(self, problem: Problem):
+        self._problem = problem
+        self._rows: list[tuple[float, ...]] = []
+        model = problem.model
+        self._offset = model.offset if isinstance(model, BinaryQuadratic) else 0.0
+        self._sign = 1.0 if problem.sense == "max" else -1.0
+        self._num_edges = 0 if model is None else len(model.edges)
+        self.fraction = 0.0
+
+    def add(self, report: Report, seconds: float) -> None:
+        best = self._sign * (float(report.best_values.max()) + self._offset)
+        mean = self._sign * (float(report.values.mean()) + self._offset)
+        share = np.nan
+        if self._num_edges * len(report.best_states) <= _MOST_CHECKED:
+            states = report.best_states[:, : self._problem.space.num_sites]
+            share = float(np.mean(self._problem.is_feasible(states)))
+        self._rows.append((seconds, report.num_steps, best, mean, report.beta, share))
+        self.fraction = report.fraction
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getattr__(self, name: str) -> Float[np.ndarray, " reports"]:
+        if name not in FIELDS:
+            raise AttributeError(f"A history has {', '.join(FIELDS)}, but not {name!r}.")
+        return np.array([row[FIELDS.index(name)] for row in self._rows])
+
+    def to_dict(self) -> dict[str, list[float]]:
+        return {name: getattr(self, name).tolist() for name in FIELDS}
+
+    def plot(self, path: str | Path | None = None) -> Any:
+        """The objective against steps and against seconds; saved if a path is given. Returns the figure."""
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(9, 3.4), layout="constrained")
+        for axes, x, label in zip(
+            figure.subplots(1, 2, sharey=True), (self.num_steps, self.seconds), ("steps", "seconds"), strict=True
+        ):
+            axes.plot(x, self.best, color="C0", label="best of all chains")
+            axes.plot(x, self.mean, color="C1", alpha=0.8, label="mean of the chains")
+            axes.set_xlabel(label)
+            axes.grid(alpha=0.3)
+        figure.axes[0].set_ylabel(f"objective, penalised ({self._problem.sense})")
+        figure.axes[1].legend(loc="lower right" if self._problem.sense == "max" else "upper right")
+        figure.suptitle(repr(self._problem))
+        if path is not None:
+            figure.savefig(path, dpi=150)
+        return figure
+
+
+class Line(AbstractContextManager):
+    """The live line: best objective, mean, feasible share, beta, time left; silent where it is not wanted."""
+
+    def __init__(self, problem: Problem, wanted: bool):
+        self._live = None
+        self._title = repr(problem)
+        if not wanted:
+            return
+        try:
+            from rich.console import Console
+            from rich.live import Live
+        except ImportError:
+            return
+        self._live = Live(self._title, console=Console(stderr=True), refresh_per_second=5)
+
+    def __enter__(self) -> "Line":
+        if self._live is not None:
+            self._live.start()
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def show(self, history: History) -> None:
+        if self._live is not None and len(history):
+            self._live.update(f"{self._title}: {described(history)}")
+
+
+def described(history: History) -> str:
+    seconds, _, best, mean, beta, share = history._rows[-1]
+    left = seconds / max(history.fraction, 1e-9) * (1 - history.fraction)
+    feasible = "" if np.isnan(share) else f", feasible {share:.0%}"
+    return f"best {best:.6g}, mean {mean:.6g}{feasible}, beta {beta:.3g}, {left:.0f} s left"

@@ -1,0 +1,57 @@
+"""Instances of different size as one program: sites that are added are pinned to 0 by a field no search overcomes."""
+
+from collections.abc import Sequence
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Integer
+
+from discrax.core.kernel import replaced
+from discrax.core.space import Binary
+from discrax.problems.problem import BinaryQuadratic, Problem
+from discrax.targets.coupling import Dense, Sparse
+from discrax.targets.quadratic import Quadratic
+
+_PINNED = 1e6  # times the largest weight
+
+
+def padded(
+    problems: Sequence[Problem], starts: Sequence[Integer[np.ndarray, "chains n"]]
+) -> tuple[list[Quadratic], Integer[np.ndarray, "instances chains size"]]:
+    """Targets and start states of one shape: dense matrices if any instance is dense, else neighbour lists."""
+    models = []
+    for problem in problems:
+        if not isinstance(problem.model, BinaryQuadratic):
+            raise ValueError(f"{problem!r} has no quadratic form of binary variables, so it cannot share a program.")
+        models.append(problem.model)
+    size = max(model.num_sites for model in models)
+    is_dense = any(model.is_dense(len(models)) for model in models)
+    couplings = [_dense(model, size) if is_dense else Sparse(model.edges, model.weights, (size,)) for model in models]
+    if not is_dense:
+        degree = max(coupling.weights.shape[1] for coupling in couplings)
+        couplings = [_of_degree(coupling, degree) for coupling in couplings]
+    targets = [_target(model, coupling, size) for model, coupling in zip(models, couplings, strict=True)]
+    x = np.zeros((len(models), len(starts[0]), size), np.int8)
+    for i, states in enumerate(starts):
+        x[i, :, : states.shape[1]] = states
+    return targets, x
+
+
+def _dense(model: BinaryQuadratic, size: int) -> Dense:
+    matrix = np.zeros((size, size), np.float32)
+    (i, j), weights = model.edges.T, model.weights
+    matrix[i, j] = matrix[j, i] = weights
+    return Dense(matrix)
+
+
+def _of_degree(coupling: Sparse, degree: int) -> Sparse:
+    wider = [(0, 0), (0, degree - coupling.weights.shape[1])]
+    return replaced(coupling, indices=jnp.pad(coupling.indices, wider), weights=jnp.pad(coupling.weights, wider))
+
+
+def _target(model: BinaryQuadratic, coupling: Dense | Sparse, size: int) -> Quadratic:
+    largest = max(np.abs(model.linear).max(initial=0), np.abs(model.weights).max(initial=0), 1e-6)
+    linear = np.full(size, -_PINNED * largest)
+    linear[: model.num_sites] = model.linear
+    # Every site a colour of its own: colourings of different instances have different numbers of colours.
+    return Quadratic(Binary(size), coupling, linear, colours=np.arange(size))

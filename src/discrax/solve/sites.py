@@ -1,0 +1,232 @@
+"""Annealing and tempering site by site, compiled for CPUs: the search for models whose flips are cheap one at a time.
+
+A sweep offers every site a Metropolis move at inverse temperature beta, which leaves the law proportional to
+exp(beta v) invariant, where v is the model's value. An anneal takes beta from hot to cold along a straight line. Where
+`betas` are not given,
+
+    hot = 1 / sqrt(mean g_i^2),   the gains g_i of flips at uniform states,
+    cold solves  sum_i |g_i| exp(-beta |g_i|) = median |g_i| / 4   over nonzero gains at a local maximum,
+
+so that at the end next to nothing is left to gain by cooling on. A budget is spent on anneals of 1/32, 1/32, 1/16, 1/8
+and 1/4 of it, each from new uniform states, so that something good is there early. The second half goes to parallel
+tempering if it allows enough rounds for replicas to travel the ladder, and else to one more anneal. The ladder's rungs
+are at equal steps of sqrt(dv / dbeta) dbeta, which makes neighbours exchange equally often, about every third time.
+"""
+
+import functools
+import os
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float, Integer
+
+from discrax.problems.problem import BinaryQuadratic, Labelling
+from discrax.solve.engine import Budget, Report
+from discrax.solve.sites_chains import BinaryChains, Chains, LabelChains
+
+SCHEDULES = ("auto", "linear", "geometric", "tempering")
+SLICE, REPORT = 0.03, 0.2  # seconds between looks at the clock, and between reports
+ROUNDS_PER_RUNG = 20  # fewer rounds of tempering than this times the rungs' number are not worth it
+
+
+def search_by_sites(
+    model: BinaryQuadratic | Labelling,
+    *,
+    num_chains: int,
+    seed: int,
+    start: Integer[np.ndarray, "*chains n"] | None,
+    budget: Budget,
+    betas: tuple[float, float] | None = None,
+    schedule: str = "auto",
+    restarts: bool = True,
+    num_threads: int | None = None,
+) -> Iterator[Report]:
+    """Reports about every 0.2 s and at the end. A step is a sweep; a round of tempering is one for each rung.
+
+    Chains are independent, and the best use of a time budget is one for each core. With a budget of steps, results
+    depend on the seed only. Given states to `start` from are kept if nothing better is found, and the first anneal
+    begins half way to the cold end. `restarts=False` makes one anneal of the whole budget. Local maxima at the end of
+    an anneal, the scale of temperatures and compilation cost no steps; compilation costs no seconds either.
+    """
+    num_sites = model.num_nodes if isinstance(model, Labelling) else model.num_sites
+    if num_sites == 0:
+        raise ValueError("The model has no sites, so there is nothing to search. Give it at least one.")
+    _check(num_chains, budget, betas, schedule, num_threads)
+    chains = (
+        LabelChains(model, num_chains, seed) if isinstance(model, Labelling) else BinaryChains(model, num_chains, seed)
+    )
+    num_threads = min(num_chains, num_threads or len(os.sched_getaffinity(0)))
+    return _search(chains, start, budget, betas, schedule, restarts, num_threads)
+
+
+def _check(
+    num_chains: int, budget: Budget, betas: tuple[float, float] | None, schedule: str, num_threads: int | None
+) -> None:
+    if num_chains < 1:
+        raise ValueError(f"A search needs at least one chain, but num_chains is {num_chains}.")
+    if num_threads is not None and num_threads < 1:
+        raise ValueError(f"A search needs at least one thread, but num_threads is {num_threads}.")
+    if budget.seconds is None and budget.num_steps is None:
+        raise ValueError("A search needs a budget of seconds or of steps, but got neither.")
+    if (budget.seconds or 0) < 0 or (budget.num_steps or 0) < 0:
+        raise ValueError(f"A budget is not negative, but got {budget}.")
+    if betas is not None and not 0 < betas[0] <= betas[1] < np.inf:
+        raise ValueError(f"betas are the hot and the cold end, 0 < hot <= cold, but got {betas}.")
+    if schedule not in SCHEDULES:
+        raise ValueError(f"The schedule is one of {', '.join(SCHEDULES)}, but got {schedule!r}.")
+
+
+class _Phase(NamedTuple):
+    end: float  # as a share of the budget
+    kind: str  # of the schedule
+
+
+def _plan(schedule: str, restarts: bool) -> list[_Phase]:
+    if schedule == "tempering":
+        return [_Phase(1 / 16, "linear"), _Phase(1.0, "tempering")]
+    if not restarts:
+        return [_Phase(1.0, "linear" if schedule == "auto" else schedule)]
+    kind = "linear" if schedule == "auto" else schedule
+    anneals = [_Phase(end, kind) for end in (1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2)]
+    return [*anneals, _Phase(1.0, schedule)]
+
+
+def _search(
+    chains: Chains,
+    start: Integer[np.ndarray, "*chains n"] | None,
+    budget: Budget,
+    betas: tuple[float, float] | None,
+    schedule: str,
+    restarts: bool,
+    num_threads: int,
+) -> Iterator[Report]:
+    chains.compile()
+    clock = _Clock(budget)
+    with ThreadPoolExecutor(num_threads) as pool:
+        bounds = np.linspace(0, chains.num_chains, num_threads + 1).astype(int).tolist()
+
+        def everywhere(work: Callable[[int, int], None]) -> None:
+            list(pool.map(work, bounds[:-1], bounds[1:]))
+
+        everywhere(functools.partial(chains.begin, start))
+        hot, cold = chains.temperatures() if betas is None else betas
+        holds_still = hot == cold  # the law at one temperature is wanted, not an anneal
+        plan = _plan("linear" if holds_still else schedule, restarts and not holds_still)
+        beta, last_report = hot, time.perf_counter()
+        for index, (end, kind) in enumerate(plan):
+            ladder = _affordable_ladder(chains, kind, hot, cold, clock.steps_until(end))
+            is_from_start = index == 0 and start is not None
+            if ladder is not None:
+                chains.begin_tempering(ladder)
+            elif index > 0:
+                everywhere(chains.restart)
+            first = (hot + cold) / 2 if is_from_start else hot
+            group, num_rounds = 1 if ladder is None else len(ladder), 0
+            clock.begin_phase(end)
+            while count := clock.next_sweeps(group):
+                if ladder is None or count < group:
+                    path = _path(kind, first, cold, clock.positions(count))
+                    beta = float(path[-1])
+                    everywhere(functools.partial(chains.anneal, path))
+                else:
+                    beta = float(ladder[-1])
+                    everywhere(functools.partial(chains.temper, ladder, num_rounds, count // group))
+                    num_rounds += count // group
+                clock.advance(count)
+                if time.perf_counter() - last_report >= REPORT:
+                    last_report = time.perf_counter()
+                    yield chains.report(clock.num_steps, clock.fraction(), beta)
+            if not holds_still:
+                everywhere(chains.polish)
+    yield chains.report(clock.num_steps, 1.0, beta)
+
+
+def _affordable_ladder(
+    chains: Chains, kind: str, hot: float, cold: float, num_steps: float
+) -> Float[np.ndarray, " rungs"] | None:
+    if kind not in ("auto", "tempering"):
+        return None
+    ladder = chains.ladder(hot, cold)
+    if ladder is not None and kind == "auto" and num_steps < ROUNDS_PER_RUNG * len(ladder) ** 2:
+        return None
+    return ladder
+
+
+def _path(kind: str, hot: float, cold: float, at: Float[np.ndarray, " count"]) -> Float[np.ndarray, " count"]:
+    if kind == "geometric":
+        return hot * (cold / hot) ** at
+    return hot + (cold - hot) * at
+
+
+class _Clock:
+    """Counts sweeps and seconds, and says how many sweeps make the next slice."""
+
+    def __init__(self, budget: Budget):
+        self.seconds, self.limit = budget.seconds, budget.num_steps
+        self.began = self.slice_began = time.perf_counter()
+        self.num_steps = 0
+        self.phase = (0.0, 1.0)
+        self.seconds_per_sweep = None
+
+    def spent(self) -> float:
+        return time.perf_counter() - self.began
+
+    def fraction(self) -> float:
+        shares = [0.0 if self.seconds is None else self.spent() / max(self.seconds, 1e-9)]
+        shares += [] if self.limit is None else [self.num_steps / max(self.limit, 1)]
+        return min(1.0, max(shares))
+
+    def _steps_left(self, end: float) -> int | None:
+        return None if self.limit is None else round(end * self.limit) - self.num_steps
+
+    def _seconds_left(self, end: float) -> float | None:
+        return None if self.seconds is None else end * self.seconds - self.spent()
+
+    def steps_until(self, end: float) -> float:
+        """Sweeps that the budget allows until a share of it is spent."""
+        left, seconds = self._steps_left(end), self._seconds_left(end)
+        steps = np.inf if left is None else left
+        if seconds is None:
+            return steps
+        return min(steps, seconds / self.seconds_per_sweep if self.seconds_per_sweep else 0)
+
+    def begin_phase(self, end: float) -> None:
+        self.phase = (self.fraction(), end)
+        self.first_step = self.num_steps
+
+    def next_sweeps(self, group: int) -> int:
+        """Sweeps of the next slice, in whole groups as long as they fit; 0 where the phase is over."""
+        end = self.phase[1]
+        count = group
+        seconds = self._seconds_left(end)
+        if self.seconds_per_sweep is not None:
+            slice_ = SLICE if seconds is None else min(SLICE, seconds)
+            count = max(group, int(slice_ / self.seconds_per_sweep) // group * group)
+            if seconds is not None and seconds < 0.5 * group * self.seconds_per_sweep:
+                return 0
+        if seconds is not None and seconds <= 0:
+            return 0
+        left = self._steps_left(end)
+        if left is not None and left < count:
+            count = left // group * group or left
+        self.slice_began = time.perf_counter()
+        return count
+
+    def positions(self, count: int) -> Float[np.ndarray, " count"]:
+        """Where in the phase, from 0 to 1, the sweeps of the next slice are."""
+        begin, end = self.phase
+        if self.limit is not None:
+            steps = max(1, round(end * self.limit) - self.first_step)
+            return (self.num_steps - self.first_step + np.arange(count) + 0.5) / steps
+        at = (self.fraction() - begin) / max(end - begin, 1e-12)
+        step = (self.seconds_per_sweep or 0.0) / (max(end - begin, 1e-12) * max(self.seconds or 0.0, 1e-9))
+        return np.minimum(1.0, at + step * np.arange(count))
+
+    def advance(self, count: int) -> None:
+        self.num_steps += count
+        measured = (time.perf_counter() - self.slice_began) / count
+        known = self.seconds_per_sweep
+        self.seconds_per_sweep = max(1e-9, measured if known is None else max(measured, known / 4))

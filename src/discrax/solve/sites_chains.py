@@ -1,0 +1,315 @@
+"""The chains that `sites.py` drives: arrays for the compiled loops, and the scale of temperatures of a model."""
+
+import functools
+from abc import ABC, abstractmethod
+
+import numpy as np
+from jaxtyping import Float, Integer
+
+from discrax.problems.graph import Graph
+from discrax.problems.problem import BinaryQuadratic, Labelling
+from discrax.solve import sites_kernels as kernels
+from discrax.solve.engine import Report
+
+STEP_OF_LADDER = 1.3  # sqrt(dv dbeta) between rungs
+MOST_BYTES_OF_REPLICAS = 2**30
+
+
+class Chains(ABC):
+    """All chains' states, values and best states. Threads may run blocks of chains, `low` to `high`, side by side."""
+
+    def __init__(self, num_chains: int, num_sites: int, seed: int):
+        self.num_chains = num_chains
+        self.states = np.zeros((num_chains, num_sites), np.int8)
+        self.best = self.states.copy()
+        self.values = np.zeros(num_chains)
+        self.best_values = np.full(num_chains, -np.inf)
+        streams = kernels.streams(seed, num_chains + 1)
+        self.streams, self.pilot_stream = streams[1:], streams[:1]
+
+    def begin(self, start: Integer[np.ndarray, "*chains n"] | None, low: int, high: int) -> None:
+        """The first states are given or uniform. The best ones so far are the local maxima above them."""
+        if start is None:
+            self.restart(low, high)
+            given = self.states[low:high].copy()
+        else:
+            given = np.broadcast_to(self.from_codes(start), self.states.shape)[low:high]
+        self.put(given, low, high)
+        self.polish(low, high)
+        self.put(given, low, high)
+
+    @abstractmethod
+    def put(self, states: Integer[np.ndarray, "block n"], low: int, high: int) -> None:
+        """Sets the states of a block, and all that follows from them."""
+
+    @abstractmethod
+    def restart(self, low: int, high: int) -> None:
+        """Uniform states."""
+
+    @abstractmethod
+    def anneal(self, betas: Float[np.ndarray, " count"], low: int, high: int) -> None:
+        """A sweep at each beta."""
+
+    @abstractmethod
+    def polish(self, low: int, high: int) -> None:
+        """Takes the states to local maxima, and keeps those that are the best so far."""
+
+    @abstractmethod
+    def temperatures(self) -> tuple[float, float]:
+        """The hot and the cold beta."""
+
+    @abstractmethod
+    def compile(self) -> None:
+        """Runs every loop on next to nothing."""
+
+    @abstractmethod
+    def from_codes(self, codes: Integer[np.ndarray, "*chains n"]) -> Integer[np.ndarray, "*chains n"]: ...
+
+    @abstractmethod
+    def codes(self, states: Integer[np.ndarray, "chains n"]) -> Integer[np.ndarray, "chains n"]: ...
+
+    @abstractmethod
+    def exact_values(self, codes: Integer[np.ndarray, "chains n"]) -> Float[np.ndarray, " chains"]: ...
+
+    def ladder(self, hot: float, cold: float) -> Float[np.ndarray, " rungs"] | None:
+        """Ascending betas for tempering; None where there is no such search for these chains."""
+        return None
+
+    def begin_tempering(self, ladder: Float[np.ndarray, " rungs"]) -> None:
+        raise NotImplementedError
+
+    def temper(self, ladder: Float[np.ndarray, " rungs"], first: int, count: int, low: int, high: int) -> None:
+        """Rounds `first` to `first + count`."""
+        raise NotImplementedError
+
+    def report(self, num_steps: int, fraction: float, beta: float) -> Report:
+        best = self.codes(self.best)
+        return Report(num_steps, fraction, beta, self.current_values(), self.exact_values(best), best)
+
+    def current_values(self) -> Float[np.ndarray, " chains"]:
+        return self.values.copy()
+
+
+def _cold(gains: Float[np.ndarray, " moves"], hot: float) -> float:
+    """Where sum |g| exp(-beta |g|) = median |g| / 4: the warmth left in a local maximum is next to nothing."""
+    losses = np.abs(gains[gains < 0])
+    if not len(losses):
+        return hot
+    aim, beta = np.median(losses) / 4, 1 / np.median(losses)
+    while (losses * np.exp(-beta * losses)).sum() > aim and beta * np.median(losses) < 1e4:
+        beta *= 1.02
+    return max(float(beta), hot)
+
+
+def _rows(num_nodes: int, edges: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    start, others, weights = Graph(num_nodes, edges, weights, np.ones(num_nodes)).neighbours()
+    return start.astype(np.int32 if len(others) < 2**31 else np.int64), others.astype(np.int32), weights
+
+
+class BinaryChains(Chains):
+    """Chains of a `BinaryQuadratic`. Arrays hold spins 1 - 2x, and numbers in units of the weights' common divisor."""
+
+    def __init__(self, model: BinaryQuadratic, num_chains: int, seed: int):
+        super().__init__(num_chains, model.num_sites, seed)
+        self.model = model
+        start, others, weights = _rows(model.num_sites, model.edges, model.weights)
+        linear = np.asarray(model.linear, np.float64)
+        numbers = np.concatenate([linear, weights])
+        self.unit, dtype = 1.0, np.dtype(np.float64)
+        if (numbers == np.round(numbers)).all() and np.abs(numbers).max(initial=0) < 2**31:
+            self.unit = float(max(1, np.gcd.reduce(numbers.astype(np.int64), initial=0)))
+            if not len(numbers) or self._reach(linear, start, weights) / self.unit < 2**15 - 1:
+                dtype = np.dtype(np.int16)
+        self.has_table = dtype == np.int16
+        self.linear = (linear / self.unit).astype(dtype)
+        self.rows = (start, others, (weights / self.unit).astype(dtype))
+        self.fields = np.zeros(self.states.shape, dtype)
+
+    @staticmethod
+    def _reach(linear: np.ndarray, start: np.ndarray, weights: np.ndarray) -> float:
+        sums = np.concatenate([[0.0], np.cumsum(np.abs(weights))])
+        return float((np.abs(linear) + sums[start[1:]] - sums[start[:-1]]).max(initial=0))
+
+    def put(self, states: Integer[np.ndarray, "block n"], low: int, high: int) -> None:
+        self.states[low:high] = states
+        self._set_fields(low, high)
+
+    def _set_fields(self, low: int, high: int) -> None:
+        kernels.set_all_fields(*self.rows, self.linear, self.states, self.fields, self.values, low, high)
+
+    def restart(self, low: int, high: int) -> None:
+        kernels.scatter_spins(self.states, self.streams, low, high)
+        self._set_fields(low, high)
+
+    def anneal(self, betas: Float[np.ndarray, " count"], low: int, high: int) -> None:
+        kernels.anneal(
+            *self.rows, self.states, self.fields, self.values, self.best, self.best_values, self.streams,
+            self.unit * betas, self.has_table, low, high,
+        )  # fmt: skip
+
+    def polish(self, low: int, high: int) -> None:
+        kernels.polish(
+            *self.rows, self.states, self.fields, self.values, self.best, self.best_values, low, high
+        )  # fmt: skip
+
+    def _pilot(self) -> "BinaryChains":
+        """One chain of its own, at a uniform state."""
+        pilot = BinaryChains(self.model, 1, 0)
+        pilot.streams = self.pilot_stream
+        pilot.restart(0, 1)
+        return pilot
+
+    def _gains(self) -> Float[np.ndarray, " n"]:
+        return self.unit * (self.states * self.fields.astype(np.float64)).ravel()
+
+    def temperatures(self) -> tuple[float, float]:
+        pilot = self._pilot()
+        typical = np.sqrt((pilot._gains() ** 2).mean())
+        if typical == 0:
+            return 1.0, 1.0
+        pilot.polish(0, 1)
+        return float(1 / typical), _cold(pilot._gains(), float(1 / typical))
+
+    def ladder(self, hot: float, cold: float) -> Float[np.ndarray, " rungs"] | None:
+        """Rungs at equal steps of sqrt(dv / dbeta) dbeta, from values that a quick anneal passes."""
+        num_betas, num_sweeps = 64, 32
+        pilot, means = self._pilot(), []
+        betas = np.linspace(hot, cold, num_betas)
+        for beta in betas:
+            passed = []
+            for _ in range(num_sweeps):
+                pilot.anneal(np.array([beta]), 0, 1)
+                passed.append(pilot.values[0])
+            means.append(self.unit * np.mean(passed[num_sweeps // 2 :]))
+        slopes = np.maximum(0, np.diff(np.maximum.accumulate(means))) / np.diff(betas)
+        lengths = np.concatenate([[0], np.cumsum(np.sqrt(slopes) * np.diff(betas))])
+        num_rungs = max(2, 1 + int(np.ceil(lengths[-1] / STEP_OF_LADDER)))
+        num_bytes = self.num_chains * num_rungs * self.states.shape[1] * (1 + self.fields.itemsize)
+        if lengths[-1] == 0 or num_bytes > MOST_BYTES_OF_REPLICAS:
+            return None
+        return np.interp(np.linspace(0, lengths[-1], num_rungs), lengths, betas)
+
+    def begin_tempering(self, ladder: Float[np.ndarray, " rungs"]) -> None:
+        """All replicas of a chain begin at its best state: the hot ones soon leave it."""
+        num_rungs = len(ladder)
+        self.put(self.best, 0, self.num_chains)
+        self.replicas = np.repeat(self.states[:, None], num_rungs, axis=1)
+        self.replica_fields = np.repeat(self.fields[:, None], num_rungs, axis=1)
+        self.replica_values = np.repeat(self.values[:, None], num_rungs, axis=1)
+        self.rungs = np.tile(np.arange(num_rungs, dtype=np.int32), (self.num_chains, 1))
+
+    def temper(self, ladder: Float[np.ndarray, " rungs"], first: int, count: int, low: int, high: int) -> None:
+        kernels.temper(
+            *self.rows, self.replicas, self.replica_fields, self.replica_values, self.rungs, self.best,
+            self.best_values, self.streams, self.unit * ladder, self.has_table, first, count, low, high,
+        )  # fmt: skip
+        for chain in range(low, high):
+            coldest = self.rungs[chain, -1]
+            self.states[chain] = self.replicas[chain, coldest]
+            self.fields[chain] = self.replica_fields[chain, coldest]
+            self.values[chain] = self.replica_values[chain, coldest]
+
+    def compile(self) -> None:
+        _compile_binary(self.has_table)
+
+    def from_codes(self, codes: Integer[np.ndarray, "*chains n"]) -> Integer[np.ndarray, "*chains n"]:
+        return (1 - 2 * np.asarray(codes)).astype(np.int8)
+
+    def codes(self, states: Integer[np.ndarray, "chains n"]) -> Integer[np.ndarray, "chains n"]:
+        return (states < 0).astype(np.int8)
+
+    def exact_values(self, codes: Integer[np.ndarray, "chains n"]) -> Float[np.ndarray, " chains"]:
+        return self.model.value(codes)
+
+    def current_values(self) -> Float[np.ndarray, " chains"]:
+        return self.model.offset + self.unit * self.values
+
+
+@functools.cache
+def _compile_binary(has_table: bool) -> None:
+    weight = 1.0 if has_table else 0.5
+    tiny = BinaryQuadratic(np.full(2, weight), np.array([[0, 1]]), np.array([-weight]))
+    chains = BinaryChains(tiny, 1, 0)
+    chains.restart(0, 1)
+    chains.anneal(np.ones(1), 0, 1)
+    chains.polish(0, 1)
+    chains.begin_tempering(np.ones(2))
+    chains.temper(np.ones(2), 0, 1, 0, 1)
+
+
+class LabelChains(Chains):
+    """Chains of a `Labelling`. Weights are multiplied by what a cut costs."""
+
+    def __init__(self, model: Labelling, num_chains: int, seed: int):
+        super().__init__(num_chains, model.num_nodes, seed)
+        if not 1 <= model.num_labels <= 127:
+            raise ValueError(f"A labelling has 1 to 127 labels here, but got {model.num_labels}.")
+        self.model = model
+        start, others, weights = _rows(model.num_nodes, model.edges, model.weights)
+        self.rows = (start, others, model.cut_cost * weights)
+        self.around = np.zeros((num_chains, model.num_nodes, model.num_labels))
+        self.counts = np.zeros((num_chains, model.num_labels), np.int64)
+
+    def put(self, states: Integer[np.ndarray, "block n"], low: int, high: int) -> None:
+        self.states[low:high] = states
+        kernels.set_all_around(*self.rows, self.states, self.around, self.counts, low, high)
+        self.values[low:high] = self.exact_values(self.states[low:high])
+
+    def restart(self, low: int, high: int) -> None:
+        kernels.scatter_labels(self.states, self.model.num_labels, self.streams, low, high)
+        self.put(self.states[low:high], low, high)
+
+    def anneal(self, betas: Float[np.ndarray, " count"], low: int, high: int) -> None:
+        if self.model.num_labels == 1:
+            return
+        kernels.anneal_labels(
+            *self.rows, self.model.size_cost, self.states, self.around, self.counts, self.values, self.best,
+            self.best_values, self.streams, betas, low, high,
+        )  # fmt: skip
+
+    def polish(self, low: int, high: int) -> None:
+        kernels.polish_labels(
+            *self.rows, self.model.size_cost, self.states, self.around, self.counts, self.values, self.best,
+            self.best_values, low, high,
+        )  # fmt: skip
+
+    def temperatures(self) -> tuple[float, float]:
+        """From changes of the cut only: exchanges of labels change nothing else."""
+        pilot = LabelChains(self.model, 1, 0)
+        pilot.streams = self.pilot_stream
+        pilot.restart(0, 1)
+        typical = np.sqrt((pilot._gains() ** 2).mean()) if self.model.num_labels > 1 else 0
+        if typical == 0:
+            typical = 2 * self.model.size_cost or 1.0
+            return 1 / typical, 10 / typical
+        pilot.polish(0, 1)
+        return float(1 / typical), _cold(pilot._gains().max(axis=1), float(1 / typical))
+
+    def _gains(self) -> Float[np.ndarray, "n others"]:
+        around, labels = self.around[0], self.states[0].astype(np.int64)
+        gains = around - np.take_along_axis(around, labels[:, None], axis=1)
+        return gains[np.arange(self.model.num_labels) != labels[:, None]].reshape(len(labels), -1)
+
+    def compile(self) -> None:
+        _compile_labels()
+
+    def from_codes(self, codes: Integer[np.ndarray, "*chains n"]) -> Integer[np.ndarray, "*chains n"]:
+        return np.asarray(codes).astype(np.int8)
+
+    def codes(self, states: Integer[np.ndarray, "chains n"]) -> Integer[np.ndarray, "chains n"]:
+        return states.copy()
+
+    def exact_values(self, codes: Integer[np.ndarray, "chains n"]) -> Float[np.ndarray, " chains"]:
+        model = self.model
+        cut = (codes[:, model.edges[:, 0]] != codes[:, model.edges[:, 1]]) @ model.weights
+        counts = np.stack([(codes == label).sum(axis=1) for label in range(model.num_labels)], axis=1)
+        unequal = ((model.num_nodes / model.num_labels - counts) ** 2).sum(axis=1)
+        return -model.cut_cost * cut - model.size_cost * unequal
+
+
+@functools.cache
+def _compile_labels() -> None:
+    chains = LabelChains(Labelling(2, 2, np.array([[0, 1]]), np.ones(1), 1.0, 1.0), 1, 0)
+    chains.restart(0, 1)
+    chains.anneal(np.ones(1), 0, 1)
+    chains.polish(0, 1)

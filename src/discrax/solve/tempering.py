@@ -1,0 +1,86 @@
+"""Parallel tempering: copies of every chain at a ladder of temperatures, which now and then change places.
+
+A swap of the states of two neighbouring rungs is accepted with probability
+
+    min(1, exp((beta_i - beta_j) (value_j - value_i)))
+
+The ladder tunes itself: a gap between rungs that swaps less than the mean shrinks, one that swaps more grows,
+
+    gap_i <- gap_i exp(gain (a_i - mean a)),     log beta_i = log hot + sum of gaps, scaled to end at cold
+
+where a_i is the mean acceptance probability of the gap's swaps since the last change.
+"""
+
+from collections.abc import Iterator
+
+import jax
+import numpy as np
+from jaxtyping import Float, Integer, PRNGKeyArray
+
+from discrax.core.kernel import Kernel
+from discrax.core.target import Target
+from discrax.solve.annealing import SECONDS_BETWEEN_REPORTS, Clock
+from discrax.solve.engine import Budget, Report
+from discrax.solve.population import Population
+from discrax.solve.schedules import Schedule
+
+_STEPS_BETWEEN_SWAPS = 8
+_SWAPS_BETWEEN_TUNINGS = 50
+
+
+def temper(
+    key: PRNGKeyArray,
+    target: Target,
+    sampler: str | Kernel,
+    x: Integer[np.ndarray, "rungs chains n"],
+    schedule: Schedule,
+    budget: Budget,
+) -> Iterator[Report]:
+    """Reports five times a second, and when the budget is spent. The chains of a report are those of all rungs."""
+    rungs = len(x)
+    for_chains, for_swaps = jax.random.split(key)
+    betas = np.array([schedule.beta(p) for p in np.linspace(0, 1, rungs)])
+    population = Population(for_chains, [target], sampler, x, betas)
+    population.run(_STEPS_BETWEEN_SWAPS)  # compiles
+    clock, last, turn = Clock(budget), 0.0, 0
+    total, count = np.zeros(rungs - 1), 0
+    while True:
+        is_time = clock.seconds() - last > SECONDS_BETWEEN_REPORTS
+        compiled = population.compile_seconds
+        steps = _STEPS_BETWEEN_SWAPS
+        if budget.num_steps is not None:
+            steps = max(1, min(steps, budget.num_steps - population.num_steps))
+        population.run(steps, resize=is_time)
+        clock.pause(population.compile_seconds - compiled)
+        total += population.exchange(jax.random.fold_in(for_swaps, turn), turn % 2)
+        turn, count = turn + 1, count + 1
+        if count == _SWAPS_BETWEEN_TUNINGS:
+            population.betas = tuned(population.betas, total / count, gain=1 / np.sqrt(turn / count))
+            total, count = np.zeros(rungs - 1), 0
+        fraction = clock.fraction(population.num_steps)
+        if is_time or fraction >= 1:
+            last = clock.seconds()
+            yield Report(
+                population.num_steps,
+                fraction,
+                float(population.betas[-1]),
+                population.values[-1],
+                population.best_values.max(axis=0),
+                _best_of_rungs(population),
+            )
+        if fraction >= 1:
+            return
+
+
+def tuned(
+    betas: Float[np.ndarray, " rungs"], rates: Float[np.ndarray, " gaps"], gain: float
+) -> Float[np.ndarray, " rungs"]:
+    """The ladder with its gaps changed towards equal rates; its ends stay."""
+    gaps = np.diff(np.log(betas)) * np.exp(gain * (rates - rates.mean()))
+    inner = np.cumsum(gaps) * np.log(betas[-1] / betas[0]) / gaps.sum()
+    return betas[0] * np.exp(np.concatenate([[0.0], inner]))
+
+
+def _best_of_rungs(population: Population) -> Integer[np.ndarray, "chains n"]:
+    states, values = population.best_states, population.best_values
+    return states[values.argmax(axis=0), np.arange(values.shape[1])]

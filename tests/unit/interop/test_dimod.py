@@ -1,0 +1,133 @@
+"""`DiscraxSampler`: what dimod asks of a sampler, and what code written for neal expects."""
+
+import itertools
+import unittest
+
+import dimod
+import dimod.testing
+import numpy as np
+import pytest
+
+from discrax.interop.dimod import DiscraxSampler, quadratic_of
+
+
+@dimod.testing.load_sampler_bqm_tests(DiscraxSampler)
+class TestAsDimodAsks(unittest.TestCase):
+    def test_api(self):
+        dimod.testing.assert_sampler_api(DiscraxSampler())
+
+
+def random_model(vartype: str, num_variables: int = 12, seed: int = 0) -> dimod.BinaryQuadraticModel:
+    model = dimod.generators.gnp_random_bqm(num_variables, 0.5, vartype, random_state=seed)
+    model.offset = 3.25
+    return model.relabel_variables({i: ("node", i) for i in range(num_variables)}, inplace=False)
+
+
+@pytest.mark.parametrize("vartype", ["BINARY", "SPIN"])
+def test_quadratic_of_is_the_negative_energy(vartype):
+    bqm = random_model(vartype, 6)
+    model, variables = quadratic_of(bqm)
+    states = np.array(list(itertools.product([0, 1], repeat=6)))
+    values = states if vartype == "BINARY" else 2 * states - 1
+    np.testing.assert_allclose(model.value(states), -bqm.energies((values, variables)))
+
+
+@pytest.mark.parametrize("vartype", ["BINARY", "SPIN"])
+def test_in_the_place_of_neal(vartype):
+    bqm = random_model(vartype)
+    neal = pytest.importorskip("dwave.samplers").SimulatedAnnealingSampler()
+    arguments = {
+        "beta_range": [0.1, 10.0],
+        "num_reads": 7,
+        "num_sweeps": 200,
+        "num_sweeps_per_beta": 2,
+        "beta_schedule_type": "geometric",
+        "seed": 1234,
+        "initial_states_generator": "random",
+        "randomize_order": False,
+    }
+    theirs = neal.sample(bqm, **arguments)
+    ours = DiscraxSampler().sample(bqm, **arguments)
+    dimod.testing.assert_response_energies(ours, bqm)
+    assert ours.vartype is theirs.vartype
+    assert set(DiscraxSampler().parameters) == set(neal.parameters)
+    assert set(ours.variables) == set(theirs.variables)
+    assert len(ours) == len(theirs)
+    assert set(ours.info) == set(theirs.info)
+    assert set(ours.info["timing"]) == set(theirs.info["timing"])
+    best = dimod.ExactSolver().sample(bqm).first.energy
+    assert ours.first.energy == pytest.approx(best)
+
+
+def test_dictionaries_as_neal_takes_them():
+    triangle = {("a", "b"): 1.0, ("b", "c"): 1.0, ("a", "c"): 1.0}
+    assert DiscraxSampler().sample_ising({}, triangle, num_reads=5, seed=1).first.energy == -1
+    assert DiscraxSampler().sample_qubo({("a", "a"): -1, ("a", "b"): 2, ("b", "b"): -1}, seed=1).first.energy == -1
+
+
+def test_a_seed_decides_and_reads_differ():
+    bqm = random_model("SPIN", 40)
+    sampler = DiscraxSampler()
+
+    def states(seed):
+        return sampler.sample(bqm, num_reads=8, num_sweeps=3, seed=seed).record.sample
+
+    np.testing.assert_array_equal(states(5), states(5))
+    assert (states(5) != states(6)).any()
+    assert len(np.unique(states(5), axis=0)) > 1
+
+
+@pytest.mark.parametrize("vartype", ["BINARY", "SPIN"])
+def test_initial_states(vartype):
+    bqm = random_model(vartype)
+    low = 0 if vartype == "BINARY" else -1
+    given = [{variable: 1 if i % 3 else low for i, variable in enumerate(reversed(bqm.variables))}]
+    sampler = DiscraxSampler()
+    same = sampler.sample(bqm, num_sweeps=0, initial_states=given)
+    assert len(same) == 1
+    assert dict(same.first.sample) == given[0]
+    assert len(sampler.sample(bqm, num_sweeps=1, num_reads=4, initial_states=given)) == 4
+    with pytest.raises(ValueError):
+        sampler.sample(bqm, num_reads=4, initial_states=given, initial_states_generator="none")
+    # What a chain meets first is where it begins: it can only get better.
+    at_once = sampler.sample(bqm, num_sweeps=1, initial_states=given, beta_range=[1e-9, 1e-9])
+    assert at_once.first.energy <= bqm.energy(given[0])
+
+
+def test_an_interrupted_search_returns_what_it_has():
+    calls = []
+    bqm = random_model("SPIN", 30)
+    found = DiscraxSampler().sample(
+        bqm, num_reads=3, num_sweeps=200_000_000, seed=1, interrupt_function=lambda: calls.append(1) or True
+    )
+    assert len(calls) == 1
+    assert len(found) == 3
+    dimod.testing.assert_response_energies(found, bqm)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "sentence"),
+    [
+        ({"num_sweeps": -1}, ValueError, "but got -1"),
+        ({"num_sweeps": 10, "num_sweeps_per_beta": 3}, ValueError, "multiple of num_sweeps_per_beta = 3"),
+        ({"num_sweeps_per_beta": 0}, ValueError, "1 or more, but got 0"),
+        ({"beta_range": [1.0]}, ValueError, "two inverse temperatures"),
+        ({"beta_range": [-1.0, 2.0]}, ValueError, "two inverse temperatures"),
+        ({"beta_schedule_type": "custom"}, ValueError, "linear, geometric, but got 'custom'"),
+        ({"beta_schedule": [0.1, 1.0]}, ValueError, "leave out beta_schedule"),
+        ({"randomize_order": True}, ValueError, "in order"),
+        ({"seed": 1.5}, TypeError, "but got 1.5"),
+        ({"seed": -1}, ValueError, "but got -1"),
+        ({"interrupt_function": 3}, TypeError, "a function, but got 3"),
+        ({"num_reads": 0}, ValueError, "num_reads"),
+    ],
+)
+@pytest.mark.usefixtures("as_a_user")
+def test_bad_arguments(arguments, error, sentence):
+    with pytest.raises(error, match=sentence):
+        DiscraxSampler().sample(random_model("SPIN"), **arguments)
+
+
+def test_an_argument_of_other_samplers_is_left_out_with_a_warning():
+    with pytest.warns(dimod.exceptions.SamplerUnknownArgWarning, match="annealing_time"):
+        DiscraxSampler().sample(random_model("SPIN"), num_sweeps=1, annealing_time=20)

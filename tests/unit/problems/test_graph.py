@@ -1,0 +1,119 @@
+"""`Graph`: the same graph whatever it came as, and sentences for what is not one."""
+
+import networkx as nx
+import numpy as np
+import pytest
+import scipy.sparse
+
+from discrax.problems import Graph
+
+EDGES, WEIGHTS = np.array([[0, 1], [0, 3], [1, 3], [2, 3]]), np.array([1.0, -2.0, 0.5, 3.0])
+
+
+def networkx_graph():
+    graph = nx.Graph()
+    graph.add_nodes_from(range(4))
+    graph.add_weighted_edges_from([(3, 2, 3.0), (1, 0, 1.0), (3, 0, -2.0), (1, 3, 0.5)])
+    return graph
+
+
+def matrix(both: bool):
+    upper = scipy.sparse.coo_array((WEIGHTS, tuple(EDGES.T)), shape=(4, 4))
+    return upper + upper.T if both else upper
+
+
+SOURCES = {
+    "edges and weights": lambda: np.column_stack([EDGES[:, ::-1], WEIGHTS]),
+    "networkx": networkx_graph,
+    "directed networkx": lambda: networkx_graph().to_directed(),
+    "symmetric matrix": lambda: matrix(both=True),
+    "triangular matrix": lambda: matrix(both=False),
+    "itself": lambda: Graph.from_edges(EDGES, WEIGHTS),
+}
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_the_same_graph_from_every_source(source):
+    graph = Graph.of(SOURCES[source]())
+    assert graph.num_nodes == 4
+    assert graph.num_edges == 4
+    np.testing.assert_array_equal(graph.edges, EDGES)
+    np.testing.assert_array_equal(graph.weights, WEIGHTS)
+    np.testing.assert_array_equal(graph.node_weights, 1)
+
+
+def test_a_file_is_a_source(tmp_path):
+    (tmp_path / "graph.mc").write_text("4 2\n1 2 5\n3 4 1\n")
+    for path in (tmp_path / "graph.mc", str(tmp_path / "graph.mc")):
+        np.testing.assert_array_equal(Graph.of(path).weights, [5, 1])
+
+
+def test_degrees_density_and_neighbours():
+    graph = Graph.from_edges(EDGES, WEIGHTS, num_nodes=5)
+    np.testing.assert_array_equal(graph.degrees, [2, 2, 1, 3, 0])
+    assert graph.density == pytest.approx(0.4)
+    start, others, weights = graph.neighbours()
+    dense = np.zeros((5, 5))
+    for i in range(5):
+        dense[i, others[start[i] : start[i + 1]]] = weights[start[i] : start[i + 1]]
+    expected = np.zeros((5, 5))
+    expected[EDGES[:, 0], EDGES[:, 1]] = expected[EDGES[:, 1], EDGES[:, 0]] = WEIGHTS
+    np.testing.assert_array_equal(dense, expected)
+
+
+def test_complement():
+    graph = Graph.from_edges(EDGES, num_nodes=4, node_weights=[1, 2, 3, 4], names="abcd")
+    other = graph.complement()
+    np.testing.assert_array_equal(other.edges, [[0, 2], [1, 2]])
+    np.testing.assert_array_equal(other.complement().edges, EDGES)
+    np.testing.assert_array_equal(other.node_weights, graph.node_weights)
+    assert other.names == ("a", "b", "c", "d")
+
+
+def test_names_and_node_weights_of_networkx():
+    source = nx.Graph()
+    source.add_node("x", weight=2.5)
+    source.add_edge("x", "y", weight=4)
+    graph = Graph.of(source)
+    assert graph.names == ("x", "y")
+    np.testing.assert_array_equal(graph.node_weights, [2.5, 1])
+    np.testing.assert_array_equal(graph.weights, [4])
+
+
+@pytest.mark.parametrize("num_nodes", [0, 1, 7])
+def test_graphs_without_edges(num_nodes):
+    graph = Graph.from_edges([], num_nodes=num_nodes)
+    assert (graph.num_nodes, graph.num_edges, graph.density) == (num_nodes, 0, 0)
+    assert graph.complement().num_edges == num_nodes * (num_nodes - 1) // 2
+    assert graph.neighbours()[0].tolist() == [0] * (num_nodes + 1)
+
+
+@pytest.mark.parametrize(
+    ("edges", "options", "sentence"),
+    [
+        ([[0, 1, 2, 3]], {}, "shape"),
+        ([[0.5, 1.0]], {}, "integers"),
+        ([[0, 4]], {"num_nodes": 4}, r"nodes 0\.\.3, but one names node 4"),
+        ([[-1, 2]], {"num_nodes": 4}, "node -1"),
+        ([[0, 1], [2, 2]], {}, "node 2 is joined to itself"),
+        ([[0, 1], [1, 0]], {"weights": [1.0, 2.0]}, "0-1 is given twice, with the weights 1 and 2"),
+        ([[0, 1]], {"weights": [1.0, 2.0]}, "1 edge weights"),
+        ([[0, 1]], {"weights": [np.nan]}, "finite"),
+        ([[0, 1]], {"node_weights": [1.0, np.inf]}, "finite"),
+        ([[0, 1]], {"names": ["a"]}, "2 nodes, but 1 names"),
+    ],
+)
+def test_what_is_not_a_graph(edges, options, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        Graph.from_edges(edges, **options)
+
+
+def test_what_graphs_are_not_made_of():
+    with pytest.raises(TypeError, match="but got int"):
+        Graph.of(3)
+    with pytest.raises(TypeError, match=r"of shape \(2, 5\)"):
+        Graph.of(np.zeros((2, 5)))
+    with pytest.raises(ValueError, match="square"):
+        Graph.of(scipy.sparse.coo_array(np.ones((2, 3))))
+    with pytest.raises(ValueError, match="not integers"):
+        Graph.of(np.array([[0.5, 1, 1]]))

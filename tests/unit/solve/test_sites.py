@@ -1,0 +1,251 @@
+"""Site by site: optima of small models, exact budgets, the same results in any number of threads, the law of sweeps."""
+
+import itertools
+import time
+
+import numpy as np
+import pytest
+from tests.unit.helpers import P_VALUE, chi_square_p_value
+
+from discrax.problems.problem import BinaryQuadratic, Labelling
+from discrax.solve.engine import Budget, Report
+from discrax.solve.sites import search_by_sites
+from discrax.solve.sites_chains import BinaryChains, LabelChains
+
+
+def random_model(num_sites: int, seed: int, *, scale: float | None = None) -> BinaryQuadratic:
+    generator = np.random.default_rng(seed)
+    edges = np.array([pair for pair in itertools.combinations(range(num_sites), 2) if generator.random() < 0.5])
+    linear, weights = generator.normal(size=num_sites), generator.normal(size=len(edges))
+    if scale is not None:  # integers
+        linear, weights = np.round(scale * linear), np.round(scale * weights)
+    return BinaryQuadratic(linear, edges.reshape(-1, 2), weights, offset=0.25)
+
+
+def random_labelling(num_nodes: int, num_labels: int, seed: int) -> Labelling:
+    generator = np.random.default_rng(seed)
+    edges = np.array([pair for pair in itertools.combinations(range(num_nodes), 2) if generator.random() < 0.4])
+    return Labelling(num_nodes, num_labels, edges, generator.uniform(0.5, 1.5, len(edges)), 1.5, 0.4)
+
+
+def value_of_labels(model: Labelling, x: np.ndarray) -> float:
+    cut = sum(w for (i, j), w in zip(model.edges, model.weights, strict=True) if x[i] != x[j])
+    counts = np.bincount(x, minlength=model.num_labels)
+    return -model.cut_cost * cut - model.size_cost * ((model.num_nodes / model.num_labels - counts) ** 2).sum()
+
+
+def all_states(num_levels: int, num_sites: int) -> np.ndarray:
+    return np.array(list(itertools.product(range(num_levels), repeat=num_sites)))
+
+
+def last(model: BinaryQuadratic | Labelling, budget: Budget, **options) -> Report:
+    given = {"num_chains": 4, "seed": 0, "start": None} | options
+    *_, report = search_by_sites(model, budget=budget, **given)
+    return report
+
+
+@pytest.mark.parametrize("schedule", ["auto", "linear", "geometric", "tempering"])
+@pytest.mark.parametrize("scale", [None, 3])
+def test_finds_the_optimum_of_small_models(schedule, scale):
+    for seed in range(4):
+        model = random_model(12, seed, scale=scale)
+        optimum = model.value(all_states(2, 12)).max()
+        report = last(model, Budget(num_steps=2000), schedule=schedule)
+        assert np.isclose(report.best_values.max(), optimum)
+        assert (model.value(report.best_states) == report.best_values).all()
+
+
+@pytest.mark.parametrize("num_labels", [2, 3])
+def test_finds_the_optimum_of_small_labellings(num_labels):
+    for seed in range(3):
+        model = random_labelling(8, num_labels, seed)
+        optimum = max(value_of_labels(model, x) for x in all_states(num_labels, 8))
+        report = last(model, Budget(num_steps=600))
+        assert np.isclose(report.best_values.max(), optimum)
+        assert np.allclose([value_of_labels(model, x) for x in report.best_states], report.best_values)
+
+
+@pytest.mark.parametrize("schedule", ["auto", "tempering"])
+@pytest.mark.parametrize("scale", [None, 3])
+def test_tracked_values_are_those_of_the_states(schedule, scale):
+    model = random_model(40, 7, scale=scale)
+    chains = BinaryChains(model, 3, 0)
+    chains.begin(None, 0, 3)
+    chains.anneal(np.linspace(0.1, 2, 300), 0, 3)
+    if schedule == "tempering":
+        ladder = np.linspace(0.1, 2, 5)
+        chains.begin_tempering(ladder)
+        chains.temper(ladder, 0, 50, 0, 3)
+    assert np.allclose(chains.current_values(), model.value(chains.codes(chains.states)))
+    tracked = model.offset + chains.unit * chains.best_values
+    assert np.allclose(tracked, model.value(chains.codes(chains.best)))
+
+
+def test_tracked_values_of_labels_are_those_of_the_states():
+    model = random_labelling(30, 4, 1)
+    chains = LabelChains(model, 3, 0)
+    chains.begin(None, 0, 3)
+    chains.anneal(np.linspace(0.1, 2, 200), 0, 3)
+    assert np.allclose(chains.values, [value_of_labels(model, x) for x in chains.states])
+
+
+def p_value_of_the_law(codes: np.ndarray, values: np.ndarray, num_levels: int, beta: float) -> float:
+    """Of states against exp(beta v), where `values` are those of all states in order. Rare states count as one."""
+    numbers = codes.astype(np.int64) @ num_levels ** np.arange(codes.shape[1])[::-1]
+    probabilities = np.exp(beta * (values - values.max()))
+    probabilities /= probabilities.sum()
+    counts = np.bincount(numbers, minlength=len(values))
+    is_rare = len(codes) * probabilities < 20
+    if is_rare.any():
+        counts = np.append(counts[~is_rare], counts[is_rare].sum())
+        probabilities = np.append(probabilities[~is_rare], probabilities[is_rare].sum())
+    return chi_square_p_value(counts, probabilities)
+
+
+@pytest.mark.parametrize("scale", [None, 3, 300])  # floats; losses in the table; losses beyond the table
+def test_sweeps_leave_the_law_invariant(scale):
+    num_sites, num_chains, beta = 5, 20_000, 1.2 / (scale or 1)
+    model = random_model(num_sites, 3, scale=scale)
+    chains = BinaryChains(model, num_chains, 1)
+    assert chains.has_table == (scale is not None)
+    chains.begin(None, 0, num_chains)
+    chains.anneal(np.full(60, beta), 0, num_chains)
+    values = model.value(all_states(2, num_sites))
+    assert p_value_of_the_law(chains.codes(chains.states), values, 2, beta) > P_VALUE
+    assert p_value_of_the_law(chains.codes(chains.states), values, 2, 1.1 * beta) < P_VALUE
+
+
+def test_tempering_leaves_the_law_invariant():
+    num_sites, num_chains = 5, 10_000
+    model = random_model(num_sites, 3)
+    ladder = np.array([0.3, 0.6, 1.0])
+    chains = BinaryChains(model, num_chains, 1)
+    chains.begin(None, 0, num_chains)
+    chains.begin_tempering(ladder)
+    chains.temper(ladder, 0, 60, 0, num_chains)
+    values = model.value(all_states(2, num_sites))
+    for rung, beta in enumerate(ladder):
+        states = chains.replicas[np.arange(num_chains), chains.rungs[:, rung]]
+        assert p_value_of_the_law(chains.codes(states), values, 2, beta) > P_VALUE
+    assert (chains.rungs != np.arange(3)).mean() > 0.3
+
+
+def test_sweeps_of_labels_leave_the_law_invariant():
+    num_nodes, num_labels, num_chains, beta = 4, 3, 20_000, 0.5
+    model = random_labelling(num_nodes, num_labels, 2)
+    chains = LabelChains(model, num_chains, 1)
+    chains.begin(None, 0, num_chains)
+    chains.anneal(np.full(40, beta), 0, num_chains)
+    values = np.array([value_of_labels(model, x) for x in all_states(num_labels, num_nodes)])
+    assert p_value_of_the_law(chains.states, values, num_labels, beta) > P_VALUE
+    assert p_value_of_the_law(chains.states, values, num_labels, 1.1 * beta) < P_VALUE
+
+
+@pytest.mark.parametrize("model", [random_model(60, 0), random_model(60, 0, scale=3), random_labelling(40, 3, 0)])
+def test_results_depend_on_the_seed_but_not_on_threads(model):
+    budget = Budget(num_steps=3001)
+    one, two = (last(model, budget, seed=5, num_threads=threads) for threads in (1, 3))
+    for field in ("values", "best_values", "best_states"):
+        assert (getattr(one, field) == getattr(two, field)).all()
+    assert one.num_steps == two.num_steps == 3001
+    held = [last(model, Budget(num_steps=5), seed=seed, betas=(0.01, 0.01)) for seed in (5, 6)]
+    assert (held[0].values != held[1].values).any()
+
+
+def test_the_first_chains_are_the_same_among_more():
+    model = random_model(60, 0)
+    few, many = (last(model, Budget(num_steps=500), num_chains=chains) for chains in (2, 5))
+    assert (few.best_states == many.best_states[:2]).all()
+
+
+@pytest.mark.parametrize("num_steps", [0, 1, 7, 1000])
+@pytest.mark.parametrize("schedule", ["auto", "tempering"])
+def test_budgets_of_steps_are_exact(num_steps, schedule):
+    report = last(random_model(20, 0), Budget(num_steps=num_steps), schedule=schedule)
+    assert report.num_steps == num_steps
+    assert report.fraction == 1
+
+
+@pytest.mark.parametrize("model", [random_model(300, 0, scale=3), random_labelling(100, 4, 0)])
+@pytest.mark.parametrize("seconds", [0.0, 0.7])
+def test_budgets_of_seconds_are_kept(model, seconds):
+    last(model, Budget(num_steps=1))  # compiles
+    begin = time.perf_counter()
+    reports = list(search_by_sites(model, num_chains=4, seed=0, start=None, budget=Budget(seconds=seconds)))
+    assert seconds - 0.1 < time.perf_counter() - begin < seconds + 0.25
+    assert [report.fraction for report in reports] == sorted(report.fraction for report in reports)
+    assert len(reports) >= 3 or seconds == 0
+    best = np.array([report.best_values for report in reports])
+    assert (np.diff(best, axis=0) >= 0).all()
+
+
+def test_reports_are_not_changed_by_what_follows():
+    search = search_by_sites(random_model(200, 0), num_chains=2, seed=0, start=None, budget=Budget(seconds=0.6))
+    first = next(search)
+    copy = first.best_states.copy(), first.values.copy()
+    for _ in search:
+        pass
+    assert (first.best_states == copy[0]).all()
+    assert (first.values == copy[1]).all()
+
+
+def test_a_search_may_be_left_early():
+    search = search_by_sites(random_model(200, 0), num_chains=2, seed=0, start=None, budget=Budget(seconds=60))
+    begin = time.perf_counter()
+    next(search)
+    search.close()  # pyright: ignore[reportAttributeAccessIssue]
+    assert time.perf_counter() - begin < 10
+
+
+def test_given_states_are_kept_if_nothing_is_better():
+    model = random_model(16, 5)
+    states = all_states(2, 16)
+    optimum = states[model.value(states).argmax()]
+    report = last(model, Budget(num_steps=1), start=optimum)
+    assert (report.best_states == optimum).all()
+
+
+def test_one_temperature_is_held():
+    report = last(random_model(30, 0), Budget(num_steps=50), betas=(0.01, 0.01))
+    assert report.beta == 0.01
+    assert (report.values < report.best_values).all()
+
+
+def test_models_without_edges_and_of_one_site():
+    nothing = np.zeros((0, 2), np.int64)
+    linear = np.array([2.0, -1.0, 0.0, 3.0])
+    for schedule in ("auto", "tempering"):
+        report = last(BinaryQuadratic(linear, nothing, np.zeros(0)), Budget(num_steps=40), schedule=schedule)
+        assert (report.best_values == 5).all()
+        assert (last(BinaryQuadratic(np.zeros(3), nothing, np.zeros(0)), Budget(num_steps=9)).best_values == 0).all()
+        assert (
+            last(BinaryQuadratic(np.array([-1.5]), nothing, np.zeros(0)), Budget(num_steps=9)).best_values == 0
+        ).all()
+    assert (last(Labelling(6, 3, nothing, np.zeros(0), 1.0, 1.0), Budget(num_steps=30)).best_values == 0).all()
+    assert (last(Labelling(1, 1, nothing, np.zeros(0), 1.0, 1.0), Budget(num_steps=3)).best_values == 0).all()
+
+
+def test_what_cannot_be_searched_is_refused():
+    nothing = np.zeros((0, 2), np.int64)
+    empty = BinaryQuadratic(np.zeros(0), nothing, np.zeros(0))
+    with pytest.raises(ValueError, match="no sites"):
+        last(empty, Budget(num_steps=1))
+    with pytest.raises(ValueError, match="no sites"):
+        last(Labelling(0, 2, nothing, np.zeros(0), 1.0, 1.0), Budget(num_steps=1))
+    model = random_model(4, 0)
+    with pytest.raises(ValueError, match="budget of seconds or of steps"):
+        last(model, Budget())
+    with pytest.raises(ValueError, match="not negative"):
+        last(model, Budget(seconds=-1))
+    with pytest.raises(ValueError, match="one of auto"):
+        last(model, Budget(num_steps=1), schedule="cubic")
+    with pytest.raises(ValueError, match="hot <= cold"):
+        last(model, Budget(num_steps=1), betas=(2.0, 1.0))
+    with pytest.raises(ValueError, match="at least one chain"):
+        last(model, Budget(num_steps=1), num_chains=0)
+    with pytest.raises(ValueError, match=r"shape \(3,\)"):
+        last(model, Budget(num_steps=1), start=np.zeros(3, int))
+    with pytest.raises(ValueError, match="0 to 1"):
+        last(model, Budget(num_steps=1), start=np.array([0, 1, -1, 0]))
+    with pytest.raises(ValueError, match="127 labels"):
+        last(Labelling(200, 128, nothing, np.zeros(0), 1.0, 1.0), Budget(num_steps=1))

@@ -1,0 +1,203 @@
+"""`solve`: what it finds, what it returns, and how it ends."""
+
+import itertools
+import json
+
+import jax
+import numpy as np
+import pytest
+
+import discrax as dx
+from discrax.problems import QUBO, Custom, Graph, MaxClique, MaxCut, Partition
+from discrax.problems import MIS as IndependentSet
+from discrax.problems.generators import erdos_renyi
+from discrax.solve import solve, solve_many
+from discrax.solve.schedules import KINDS, Schedule, make_schedule, suitable_betas
+
+KEY = jax.random.key(0)
+GRAPH = erdos_renyi(14, 0.35, seed=3)
+ROW = np.arange(10)
+Q = np.random.default_rng(0).normal(size=(10, 10))
+PROBLEMS = {
+    "mis": IndependentSet(GRAPH),
+    "clique": MaxClique(GRAPH),
+    "maxcut": MaxCut(GRAPH),
+    "partition": Partition(erdos_renyi(9, 0.4, seed=1), 3),
+    "qubo": QUBO(Q + Q.T),
+    "custom": Custom(lambda e: -((e.sum() - 4.0) ** 2) + e[0], dx.Binary(8)),
+}
+
+
+def best_by_enumeration(problem):
+    space = problem.space
+    states = np.array(list(itertools.product(range(space.num_levels), repeat=space.num_sites)), np.int8)
+    states = states[problem.is_feasible(states)]
+    values = problem.objective(states)
+    return float(values.max() if problem.sense == "max" else values.min())
+
+
+@pytest.mark.parametrize("method", ["anneal", "temper", "sites"])
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_the_optimum_of_small_problems_is_found(name, method):
+    problem = PROBLEMS[name]
+    if method == "sites" and problem.model is None:
+        with pytest.raises(ValueError, match="Only a problem with a quadratic or labelling model"):
+            solve(KEY, problem, num_steps=10, method=method)
+        return
+    solution = solve(KEY, problem, num_steps=400, method=method, num_chains=8, num_rungs=4)
+    assert solution.objective == pytest.approx(best_by_enumeration(problem))
+    assert solution.is_feasible
+    assert solution.is_complete
+    assert solution.objective == pytest.approx(float(problem.objective(solution.state)))
+    if solution.bound is not None:
+        assert not problem.is_better(solution.objective, solution.bound + (1e-9 if problem.sense == "max" else -1e-9))
+
+
+@pytest.mark.parametrize("sampler", ["rwm", "gwg", "dmala", "dlmc", "gibbs", "block_gibbs"])
+def test_any_sampler_anneals(sampler):
+    problem = PROBLEMS["mis"]
+    solution = solve(KEY, problem, num_steps=300, sampler=sampler, num_chains=8)
+    assert solution.objective == best_by_enumeration(problem)
+    assert (solution.method, solution.sampler) == ("anneal", sampler)
+
+
+def test_instances_of_different_size_share_a_program_and_are_solved_each():
+    problems = [IndependentSet(erdos_renyi(n, 0.3, seed=n)) for n in (9, 12, 14)]
+    solutions = solve_many(KEY, problems, num_steps=400, method="anneal", num_chains=8)
+    assert [s.objective for s in solutions] == [best_by_enumeration(p) for p in problems]
+    assert [len(s.state) for s in solutions] == [9, 12, 14]
+    assert all(s.is_feasible for s in solutions)
+    sparse = [MaxCut(Graph.from_edges(np.stack([np.arange(n), (np.arange(n) + 1) % n], axis=1))) for n in (30, 40)]
+    cuts = solve_many(KEY, sparse, num_steps=1500, method="anneal", num_chains=8)
+    assert [s.objective for s in cuts] == [30, 40]
+
+
+def test_the_same_key_gives_the_same_solution():
+    first, second = (solve(KEY, PROBLEMS["maxcut"], num_steps=50, method="anneal", num_chains=4) for _ in range(2))
+    np.testing.assert_array_equal(first.state, second.state)
+    np.testing.assert_array_equal(first.history.best, second.history.best)
+
+
+def test_history_grows_and_is_drawn(tmp_path):
+    solution = solve(KEY, PROBLEMS["mis"], seconds=0.7, method="anneal", num_chains=4)
+    history = solution.history
+    assert len(history) >= 2
+    assert (np.diff(history.best) >= 0).all()
+    assert (np.diff(history.num_steps) > 0).all()
+    assert history.num_steps[-1] == solution.num_steps
+    assert history.beta[-1] > history.beta[0]
+    assert ((history.feasible_share >= 0) & (history.feasible_share <= 1)).all()
+    history.plot(tmp_path / "history.png")
+    assert (tmp_path / "history.png").stat().st_size > 5_000
+    with pytest.raises(AttributeError, match="A history has seconds, num_steps"):
+        history.energy  # noqa: B018
+
+
+def test_seconds_are_kept():
+    solution = solve(KEY, PROBLEMS["mis"], seconds=1.0, num_chains=2)
+    assert 0.8 < solution.history.seconds[-1] - solution.history.seconds[0] + 0.3 < 2.0
+
+
+@pytest.mark.parametrize("method", ["anneal", "sites"])
+def test_no_time_at_all_gives_the_repaired_start(method):
+    solution = solve(KEY, PROBLEMS["mis"], seconds=0, method=method)
+    assert solution.is_feasible
+    assert solution.num_steps == 0
+    assert len(solution.history) == 0
+
+
+def test_an_interruption_keeps_the_best_so_far(monkeypatch, tmp_path):
+    from discrax.solve import solver
+
+    whole = solver.anneal
+
+    def interrupted(*arguments, **settings):
+        for count, reports in enumerate(whole(*arguments, **settings)):
+            if count == 2:
+                raise KeyboardInterrupt
+            yield reports
+
+    monkeypatch.setattr(solver, "anneal", interrupted)
+    solution = solve(KEY, PROBLEMS["mis"], seconds=30, method="anneal", num_chains=4)
+    assert not solution.is_complete
+    assert solution.is_feasible
+    assert len(solution.history) == 2
+    written = json.loads(solution.save(tmp_path / "deep" / "solution.json").read_text())
+    assert written["objective"] == solution.objective
+    assert written["is_complete"] is False
+
+
+def test_start_states_are_taken():
+    problem = PROBLEMS["maxcut"]
+    start = np.zeros((3, 14), np.int8)
+    start[:, 0] = 1
+    solution = solve(KEY, problem, seconds=0, method="anneal", start=start)
+    assert solution.num_chains == 3
+    assert float(problem.objective(start[0])) <= solution.objective
+
+
+def test_schedules_end_where_they_should():
+    for kind in KINDS:
+        schedule = Schedule(0.5, 8.0, kind)
+        assert schedule.beta(0) == pytest.approx(0.5)
+        assert schedule.beta(1) == pytest.approx(8.0)
+        betas = [schedule.beta(p) for p in np.linspace(0, 1, 20)]
+        assert (np.diff(betas) > 0).all()
+    hot, cold = suitable_betas(IndependentSet(erdos_renyi(200, 0.15, seed=0)))
+    assert 0.2 < hot < 3
+    assert 5 < cold < 100
+    # Weights in other units move both ends with them.
+    light = Graph.from_edges(GRAPH.edges, np.full(GRAPH.num_edges, 0.01))
+    scaled = np.array(suitable_betas(MaxCut(light))) / np.array(suitable_betas(MaxCut(GRAPH)))
+    np.testing.assert_allclose(scaled, 100, rtol=0.05)  # ties of gains fall differently
+    with pytest.raises(ValueError, match="0 < hot < cold"):
+        make_schedule(PROBLEMS["mis"], betas=(2.0, 1.0))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"seconds": -1}, "seconds is a number, at least 0, but got -1"),
+        ({"seconds": 1, "num_steps": 5}, "by seconds or by num_steps, not by both"),
+        ({"num_steps": 0}, "num_steps is a whole number, at least 1"),
+        ({"num_chains": 0}, "num_chains is a whole number, at least 1"),
+        ({"method": "magic"}, "Unknown method 'magic'; known: auto, sites"),
+        ({"schedule": "slow", "method": "anneal"}, "Unknown schedule 'slow'"),
+        ({"method": "temper", "num_rungs": 1}, "at least 2 rungs"),
+        ({"num_rounds": 0}, "num_rounds is at least 1"),
+        ({"method": "sites", "sampler": "pas"}, "has no sampler"),
+        ({"sampler": "pass"}, "Unknown sampler 'pass'"),
+        ({"start": np.zeros((2, 3), np.int8)}, "start has one state a chain"),
+    ],
+)
+def test_what_is_wrong_is_said_in_a_sentence(settings, message):
+    with pytest.raises(ValueError, match=message):
+        solve(KEY, PROBLEMS["mis"], **settings)
+
+
+def test_a_ladder_moves_rungs_to_where_swaps_are_rare():
+    from discrax.solve.tempering import tuned
+
+    betas = np.array([1.0, 2.0, 4.0, 8.0])
+    moved = tuned(betas, np.array([0.9, 0.5, 0.1]), gain=0.5)
+    gaps = np.diff(np.log(moved))
+    assert gaps[0] > gaps[1] > gaps[2]
+    assert moved[0] == 1.0
+    assert moved[-1] == pytest.approx(8.0)
+
+
+def test_swaps_leave_the_law_of_all_rungs_alone():
+    """Independent rungs of a two-state model, swapped: each rung keeps its own law."""
+    from discrax.core.kernel import State
+    from discrax.solve.population import _exchange
+
+    betas, chains = np.array([0.3, 1.0, 2.5], np.float32), 40_000
+    chance = 1 / (1 + np.exp(-betas))  # of state 1, whose value is 1
+    x = (np.random.default_rng(0).random((3, chains)) < chance[:, None]).astype(np.int8)
+    state = State(x[..., None], x.astype(np.float32), ())
+    for turn in range(4):
+        state, rates = _exchange(jax.random.key(turn), state, betas, turn % 2)
+    assert ((rates > 0) & (rates < 1)).all()
+    counts = np.asarray(state.x[..., 0]).mean(axis=1)
+    assert np.abs(counts - chance).max() < 5 * np.sqrt(0.25 / chains)
+    assert not np.array_equal(np.asarray(state.x[..., 0]), x)  # they did move
