@@ -98,7 +98,7 @@ def clique_number(graph: Graph) -> int:
     nodes = nx.Graph()
     nodes.add_nodes_from(range(graph.num_nodes))
     nodes.add_edges_from(graph.edges.tolist())
-    return nx.max_weight_clique(nodes, weight=None)[1]
+    return nx.max_weight_clique(nodes, weight=None)[1]  # pyright: ignore[reportArgumentType]
 
 
 def ba_maxcut(low: int, high: int, count: int, seed: int = 0) -> Instances:

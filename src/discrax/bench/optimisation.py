@@ -1,6 +1,6 @@
 """Optimisation as cells: a set of instances is searched, and the best of each instance is a number.
 
-A cell's target makes the instances and its measure searches them: `annealing` with the cell's sampler, chains and steps,
+A cell's target makes the instances, and its measure searches them: `annealing` with its sampler, chains and steps,
 or `by_default`, which leaves all that to `solve`. What is measured, each as the mean over the instances:
 
     size                   the objective of the best solution, repaired so that it is feasible
@@ -19,16 +19,18 @@ from functools import lru_cache
 from typing import ClassVar, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Integer, PRNGKeyArray
+from jaxtyping import Array, Float, Integer, PRNGKeyArray
 
 from discrax.bench.cell import Call, Cell
 from discrax.bench.measure import Experiment
 from discrax.bench.store import Number, Timing
-from discrax.core.kernel import Info, Kernel, State
+from discrax.core.kernel import Info, Kernel, State, replaced
 from discrax.core.target import Target
 from discrax.problems import Partition, Problem
 from discrax.samplers import get_sampler
+from discrax.samplers.continuous_time import DLMC, DLMCf
 from discrax.solve import Solution, solve_many
 
 _POINTS = 60  # of a curve
@@ -168,3 +170,26 @@ class Untuned(Kernel):
 def untuned(sampler: str, **settings: float) -> Untuned:
     """A sampler of the registry with fixed settings."""
     return Untuned(get_sampler(sampler).build(**settings))
+
+
+class TimedAtStart(Kernel):
+    """DLMC or DLMCf for the time `moves` / Z(x) of the first state x of a chain, at all later states too."""
+
+    kernel: DLMC | DLMCf
+    moves: Float[Array, ""]
+    uses_gradient: ClassVar[bool] = True
+
+    def __init__(self, sampler: str, moves: float):
+        kernel = get_sampler(sampler).build(per_rate=False)
+        assert isinstance(kernel, DLMC | DLMCf)
+        self.kernel, self.moves = kernel, jnp.asarray(moves, jnp.float32)
+
+    def init(self, target: Target, x: Integer[Array, "*shape"]) -> State:
+        state = self.kernel.init(target, x)
+        time = self.moves * jnp.exp(-self.kernel.log_rate(target, state))
+        return state._replace(cache=(state.cache, time.astype(jnp.float32)))
+
+    def step(self, key: PRNGKeyArray, target: Target, state: State) -> tuple[State, Info]:
+        cache, time = state.cache
+        after, info = replaced(self.kernel, time=time).step(key, target, state._replace(cache=cache))
+        return after._replace(cache=(after.cache, time)), info

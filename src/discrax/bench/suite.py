@@ -47,9 +47,9 @@ class Table:
     rows: tuple[str, ...] = ("sampler", "weight_fn")
     factor: Callable[[dict], float] | None = None  # ours times this, given the labels
     compares: bool = True  # False: seconds of another machine
-    smaller_is_better: bool = False  # then a ratio is that of print to ours
     notes: tuple[Note, ...] = ()
     derive: Callable[[list[dict]], list[dict]] | None = None  # more rows out of the rows of a run
+    smaller_is_better: bool = False  # then a ratio is that of print to ours
 
 
 @dataclass(frozen=True)

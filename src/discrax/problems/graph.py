@@ -110,12 +110,13 @@ class Graph:
     def degrees(self) -> Int[np.ndarray, " n"]:
         return np.bincount(self.edges.ravel(), minlength=self.num_nodes)
 
-    def neighbours(self) -> tuple[Int[np.ndarray, " n+1"], Int[np.ndarray, " 2m"], Float[np.ndarray, " 2m"]]:
+    def neighbours(self) -> tuple[Int[np.ndarray, " starts"], Int[np.ndarray, " ends"], Float[np.ndarray, " ends"]]:
         """Compressed rows: the neighbours of node i are `others[start[i]:start[i + 1]]`, with the edges' weights."""
-        rows = np.concatenate([self.edges[:, 0], self.edges[:, 1]])
-        others = np.concatenate([self.edges[:, 1], self.edges[:, 0]])
+        # Edges are in order, so with those from below first a stable sort of the rows sorts the neighbours too.
+        rows = np.concatenate([self.edges[:, 1], self.edges[:, 0]])
+        others = np.concatenate([self.edges[:, 0], self.edges[:, 1]])
         weights = np.concatenate([self.weights, self.weights])
-        order = np.lexsort((others, rows))
+        order = np.argsort(rows.astype(np.min_scalar_type(max(self.num_nodes, 1))), kind="stable")
         start = np.concatenate([[0], np.cumsum(self.degrees)])
         return start, others[order], weights[order]
 

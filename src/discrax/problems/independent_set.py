@@ -42,7 +42,7 @@ class _ConflictFreeSet(BinaryProblem):
         if (node_weights <= 0).any():
             node = int(np.argmax(node_weights <= 0))
             raise ValueError(
-                f"Weights of nodes must be positive, but that of node {named(graph.names, [node])[0]} is "
+                f"Weights of nodes must be positive, but that of node {named(graph.names, np.array([node]))[0]} is "
                 f"{node_weights[node]:g}; leave such nodes out."
             )
         vars(self).update(
@@ -64,7 +64,7 @@ class _ConflictFreeSet(BinaryProblem):
         return BinaryQuadratic(self.node_weights, pairs, -self.penalty * lighter)
 
     @cached_property
-    def _rows(self) -> tuple[Int[np.ndarray, " n+1"], Int[np.ndarray, " 2m"]]:
+    def _rows(self) -> tuple[Int[np.ndarray, " starts"], Int[np.ndarray, " ends"]]:
         return self.graph.neighbours()[:2]
 
     def _neighbours(self, node: int) -> Int[np.ndarray, " k"]:

@@ -108,7 +108,7 @@ class Partition(Problem):
         return self.sizes(x) / self.graph.num_nodes
 
     @cached_property
-    def _rows(self) -> tuple[Int[np.ndarray, " n+1"], Int[np.ndarray, " 2m"], Float[np.ndarray, " 2m"]]:
+    def _rows(self) -> tuple[Int[np.ndarray, " starts"], Int[np.ndarray, " ends"], Float[np.ndarray, " ends"]]:
         return self.graph.neighbours()
 
     def _weights_to_parts(self, x: Integer[np.ndarray, " n"]) -> Float[np.ndarray, "n parts"]:

@@ -17,7 +17,6 @@ from discrax.core.target import Target
 from discrax.targets.coupling import Dense, Sparse, Uncoupled
 from discrax.targets.quadratic import Quadratic
 
-
 _MOST_BYTES = 2**34  # of coupling matrices
 
 
@@ -109,7 +108,7 @@ class Problem(ABC):
         return None
 
     def is_feasible(self, x: Integer[np.ndarray, "*batch n"]) -> np.ndarray:
-        return np.asarray(self.violations(x)) == 0
+        return np.asarray(np.asarray(self.violations(x)) == 0)
 
     def start(self, generator: np.random.Generator, num_chains: int) -> Integer[np.ndarray, "chains n"]:
         """States to begin with: uniform, unless a problem knows better."""
@@ -134,3 +133,7 @@ class BinaryProblem(Problem):
     @cached_property
     def target(self) -> Quadratic:
         return self.model.target()
+
+    @cached_property
+    def space(self) -> Space:
+        return Binary(self.model.num_sites)  # not the target's, which a search site by site never builds

@@ -1,6 +1,6 @@
 """What the problems share: checks, numbers of batches of states, improvement by single flips, names for JSON."""
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import numpy as np
@@ -65,9 +65,9 @@ class Flips:
         return slice(self._start[site], self._start[site + 1])
 
 
-def named(names: tuple[Hashable, ...] | None, indices: Iterable[int]) -> list:
+def named(names: tuple[Hashable, ...] | None, indices: Int[np.ndarray, " m"]) -> list:
     """What the source calls some nodes, as JSON takes it."""
-    return [int(i) if names is None else plain(names[i]) for i in indices]
+    return [i if names is None else plain(names[i]) for i in indices.tolist()]
 
 
 def plain(name: Hashable) -> str | int | float:

@@ -121,7 +121,7 @@ _PAIRWISE = 384  # up to this many, comparing all pairs beats a sort on a CPU
 def _smallest_by_top_k(values: Float[Array, " n"], k: int) -> Int[Array, " k"]:
     """The k smallest in increasing order.
 
-    Of many values only some are looked at: cut into blocks, the k smallest lie in the k blocks with the smallest minima.
+    Of many values only some are looked at: cut into blocks, the k smallest lie in the k blocks of the smallest minima.
     """
     n, size = values.shape[0], int(np.ceil(np.sqrt(values.shape[0] / k)))
     blocks = -(-n // size)

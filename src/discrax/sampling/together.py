@@ -94,8 +94,8 @@ def sample_together(
     def resize(kernel: Kernel) -> Kernel:
         if not isinstance(kernel, Sized):
             return kernel
-        apart = [each.sized(t, room=True) for each, t in zip(apart(kernel, count), targets, strict=True)]
-        return stacked(of_one_size(apart))
+        roomy = [each.sized(t, room=True) for each, t in zip(apart(kernel, count), targets, strict=True)]
+        return stacked(of_one_size(roomy))
 
     warmup = [Phase("warm-up", num_warmup, False) for _ in targets]
     reports: list[list[Any]] = [[] for _ in targets]

@@ -76,11 +76,9 @@ def solve_file(
     bound = "" if solution.bound is None else f", bound {solution.bound:g}"
     feasible = "feasible" if solution.is_feasible else "not feasible"
     print(f"{made!r}: objective {solution.objective:g}, {feasible}{bound}")
-    print(
-        f"{solution.num_steps:,} {'sweeps' if solution.method == 'sites' else 'steps'} of {solution.num_chains} chains in "
-        f"{solution.seconds:.1f} s ({solution.method}, {solution.sampler})"
-        + ("" if solution.is_complete else "; interrupted")
-    )
+    how = "sweeps, site by site," if solution.method == "sites" else f"steps of {solution.sampler}, {solution.method},"
+    interrupted = "" if solution.is_complete else "; interrupted"
+    print(f"{solution.num_steps:,} {how} of {solution.num_chains} chains in {solution.seconds:.1f} s{interrupted}")
 
 
 def make_problem(name: str, file: Path, parts: int, penalty: float | None, weighted: bool) -> Any:

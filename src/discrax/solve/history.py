@@ -10,7 +10,7 @@ from jaxtyping import Float
 from discrax.problems.problem import BinaryQuadratic, Problem
 from discrax.solve.engine import Report
 
-_MOST_CHECKED = 20_000_000  # pairs of an edge and a chain whose feasibility is checked at every report
+_MOST_CHECKED = 2_000_000  # pairs of an edge and a chain whose feasibility is checked at every report
 
 FIELDS = ("seconds", "num_steps", "best", "mean", "beta", "feasible_share")
 
@@ -22,8 +22,8 @@ class History:
     of chains whose best state is feasible as it is, before repair, is NaN where counting would take long.
     """
 
-    def __init__(self, problem: Problem):
-        self._problem = problem
+    def __init__(self, problem: Problem, num_instances: int = 1):
+        self._problem, self._num_instances = problem, num_instances
         self._rows: list[tuple[float, ...]] = []
         model = problem.model
         self._offset = model.offset if isinstance(model, BinaryQuadratic) else 0.0
@@ -35,7 +35,7 @@ class History:
         best = self._sign * (float(report.best_values.max()) + self._offset)
         mean = self._sign * (float(report.values.mean()) + self._offset)
         share = np.nan
-        if self._num_edges * len(report.best_states) <= _MOST_CHECKED:
+        if self._num_edges * len(report.best_states) * self._num_instances <= _MOST_CHECKED:
             states = report.best_states[:, : self._problem.space.num_sites]
             share = float(np.mean(self._problem.is_feasible(states)))
         self._rows.append((seconds, report.num_steps, best, mean, report.beta, share))
@@ -47,7 +47,7 @@ class History:
     def __getattr__(self, name: str) -> Float[np.ndarray, " reports"]:
         if name not in FIELDS:
             raise AttributeError(f"A history has {', '.join(FIELDS)}, but not {name!r}.")
-        return np.array([row[FIELDS.index(name)] for row in self._rows])
+        return np.array([row[FIELDS.index(name)] for row in self._rows], np.float64)
 
     def to_dict(self) -> dict[str, list[float]]:
         return {name: getattr(self, name).tolist() for name in FIELDS}

@@ -16,7 +16,7 @@ _PINNED = 1e6  # times the largest weight
 
 
 def padded(
-    problems: Sequence[Problem], starts: Sequence[Integer[np.ndarray, "chains n"]]
+    problems: Sequence[Problem], starts: Sequence[Integer[np.ndarray, "chains _"]]
 ) -> tuple[list[Quadratic], Integer[np.ndarray, "instances chains size"]]:
     """Targets and start states of one shape: dense matrices if any instance is dense, else neighbour lists."""
     models = []

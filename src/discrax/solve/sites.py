@@ -7,10 +7,11 @@ exp(beta v) invariant, where v is the model's value. An anneal takes beta from h
     hot = 1 / sqrt(mean g_i^2),   the gains g_i of flips at uniform states,
     cold solves  sum_i |g_i| exp(-beta |g_i|) = median |g_i| / 4   over nonzero gains at a local maximum,
 
-so that at the end next to nothing is left to gain by cooling on. A budget is spent on anneals of 1/32, 1/32, 1/16, 1/8
-and 1/4 of it, each from new uniform states, so that something good is there early. The second half goes to parallel
-tempering if it allows enough rounds for replicas to travel the ladder, and else to one more anneal. The ladder's rungs
-are at equal steps of sqrt(dv / dbeta) dbeta, which makes neighbours exchange equally often, about every third time.
+so that at the end next to nothing is left to gain by cooling on. A budget is spent on anneals of 1/32, 1/32, 1/16, 1/8,
+1/4 and 1/2 of it, each from new uniform states, so that something good is there early. If what is left after the third
+allows enough rounds for replicas to travel the ladder a few times, it goes to parallel tempering instead: tempering is
+better on small models, and anneals are on large ones. The ladder's rungs are at equal steps of sqrt(dv / dbeta) dbeta,
+which makes neighbours exchange equally often.
 """
 
 import functools
@@ -29,7 +30,8 @@ from discrax.solve.sites_chains import BinaryChains, Chains, LabelChains
 
 SCHEDULES = ("auto", "linear", "geometric", "tempering")
 SLICE, REPORT = 0.03, 0.2  # seconds between looks at the clock, and between reports
-ROUNDS_PER_RUNG = 20  # fewer rounds of tempering than this times the rungs' number are not worth it
+STEPS_FOR_TEMPERING = 20_000  # fewer are never enough, and not worth the search for a ladder
+TRAVELS = 2.5  # of a replica along the ladder, which takes rungs^2 rounds: fewer are not worth it
 
 
 def search_by_sites(
@@ -51,10 +53,7 @@ def search_by_sites(
     begins half way to the cold end. `restarts=False` makes one anneal of the whole budget. Local maxima at the end of
     an anneal, the scale of temperatures and compilation cost no steps; compilation costs no seconds either.
     """
-    num_sites = model.num_nodes if isinstance(model, Labelling) else model.num_sites
-    if num_sites == 0:
-        raise ValueError("The model has no sites, so there is nothing to search. Give it at least one.")
-    _check(num_chains, budget, betas, schedule, num_threads)
+    _check(model, num_chains, start, budget, betas, schedule, num_threads)
     chains = (
         LabelChains(model, num_chains, seed) if isinstance(model, Labelling) else BinaryChains(model, num_chains, seed)
     )
@@ -63,8 +62,31 @@ def search_by_sites(
 
 
 def _check(
-    num_chains: int, budget: Budget, betas: tuple[float, float] | None, schedule: str, num_threads: int | None
+    model: BinaryQuadratic | Labelling,
+    num_chains: int,
+    start: Integer[np.ndarray, "..."] | None,
+    budget: Budget,
+    betas: tuple[float, float] | None,
+    schedule: str,
+    num_threads: int | None,
 ) -> None:
+    num_sites, num_levels = (
+        (model.num_nodes, model.num_labels) if isinstance(model, Labelling) else (model.num_sites, 2)
+    )
+    if num_sites == 0:
+        raise ValueError("The model has no sites, so there is nothing to search. Give it at least one.")
+    if not 1 <= num_levels <= 127:
+        raise ValueError(f"A labelling has 1 to 127 labels here, but got {num_levels}.")
+    if start is not None:
+        if start.shape not in ((num_sites,), (num_chains, num_sites)):
+            raise ValueError(
+                f"States to start from have shape ({num_sites},) or ({num_chains}, {num_sites}), "
+                f"but got shape {start.shape}."
+            )
+        if start.min() < 0 or start.max() >= num_levels:
+            raise ValueError(
+                f"States to start from have codes 0 to {num_levels - 1}, but got {start.min()} to {start.max()}."
+            )
     if num_chains < 1:
         raise ValueError(f"A search needs at least one chain, but num_chains is {num_chains}.")
     if num_threads is not None and num_threads < 1:
@@ -89,9 +111,11 @@ def _plan(schedule: str, restarts: bool) -> list[_Phase]:
         return [_Phase(1 / 16, "linear"), _Phase(1.0, "tempering")]
     if not restarts:
         return [_Phase(1.0, "linear" if schedule == "auto" else schedule)]
-    kind = "linear" if schedule == "auto" else schedule
-    anneals = [_Phase(end, kind) for end in (1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2)]
-    return [*anneals, _Phase(1.0, schedule)]
+    first = "linear" if schedule == "auto" else schedule
+    return [
+        *(_Phase(end, first) for end in (1 / 32, 1 / 16, 1 / 8)),
+        *(_Phase(end, schedule) for end in (1 / 4, 1 / 2, 1)),
+    ]
 
 
 def _search(
@@ -117,7 +141,7 @@ def _search(
         plan = _plan("linear" if holds_still else schedule, restarts and not holds_still)
         beta, last_report = hot, time.perf_counter()
         for index, (end, kind) in enumerate(plan):
-            ladder = _affordable_ladder(chains, kind, hot, cold, clock.steps_until(end))
+            ladder = _affordable_ladder(chains, kind, hot, cold, clock.steps_until(1.0))
             is_from_start = index == 0 and start is not None
             if ladder is not None:
                 chains.begin_tempering(ladder)
@@ -125,7 +149,7 @@ def _search(
                 everywhere(chains.restart)
             first = (hot + cold) / 2 if is_from_start else hot
             group, num_rounds = 1 if ladder is None else len(ladder), 0
-            clock.begin_phase(end)
+            clock.begin_phase(end if ladder is None else 1.0)
             while count := clock.next_sweeps(group):
                 if ladder is None or count < group:
                     path = _path(kind, first, cold, clock.positions(count))
@@ -141,16 +165,19 @@ def _search(
                     yield chains.report(clock.num_steps, clock.fraction(), beta)
             if not holds_still:
                 everywhere(chains.polish)
+            if ladder is not None:
+                break
     yield chains.report(clock.num_steps, 1.0, beta)
 
 
 def _affordable_ladder(
     chains: Chains, kind: str, hot: float, cold: float, num_steps: float
 ) -> Float[np.ndarray, " rungs"] | None:
-    if kind not in ("auto", "tempering"):
+    """None where anneals are the better use of so many steps, or all that the chains can do."""
+    if kind not in ("auto", "tempering") or (kind == "auto" and num_steps < STEPS_FOR_TEMPERING):
         return None
-    ladder = chains.ladder(hot, cold)
-    if ladder is not None and kind == "auto" and num_steps < ROUNDS_PER_RUNG * len(ladder) ** 2:
+    ladder = chains.ladder(hot, cold, min(2048, int(num_steps / 20)))
+    if ladder is not None and kind == "auto" and num_steps < TRAVELS * len(ladder) ** 3:
         return None
     return ladder
 

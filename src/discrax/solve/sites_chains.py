@@ -71,8 +71,8 @@ class Chains(ABC):
     @abstractmethod
     def exact_values(self, codes: Integer[np.ndarray, "chains n"]) -> Float[np.ndarray, " chains"]: ...
 
-    def ladder(self, hot: float, cold: float) -> Float[np.ndarray, " rungs"] | None:
-        """Ascending betas for tempering; None where there is no such search for these chains."""
+    def ladder(self, hot: float, cold: float, num_sweeps: int) -> Float[np.ndarray, " rungs"] | None:
+        """Ascending betas for tempering, found in so many sweeps; None where these chains cannot be tempered."""
         return None
 
     def begin_tempering(self, ladder: Float[np.ndarray, " rungs"]) -> None:
@@ -170,17 +170,18 @@ class BinaryChains(Chains):
         pilot.polish(0, 1)
         return float(1 / typical), _cold(pilot._gains(), float(1 / typical))
 
-    def ladder(self, hot: float, cold: float) -> Float[np.ndarray, " rungs"] | None:
+    def ladder(self, hot: float, cold: float, num_sweeps: int) -> Float[np.ndarray, " rungs"] | None:
         """Rungs at equal steps of sqrt(dv / dbeta) dbeta, from values that a quick anneal passes."""
-        num_betas, num_sweeps = 64, 32
         pilot, means = self._pilot(), []
-        betas = np.linspace(hot, cold, num_betas)
+        betas = np.linspace(hot, cold, 64)
+        half = max(1, num_sweeps // (2 * len(betas)))
         for beta in betas:
+            pilot.anneal(np.full(half, beta), 0, 1)
             passed = []
-            for _ in range(num_sweeps):
+            for _ in range(half):
                 pilot.anneal(np.array([beta]), 0, 1)
                 passed.append(pilot.values[0])
-            means.append(self.unit * np.mean(passed[num_sweeps // 2 :]))
+            means.append(self.unit * np.mean(passed))
         slopes = np.maximum(0, np.diff(np.maximum.accumulate(means))) / np.diff(betas)
         lengths = np.concatenate([[0], np.cumsum(np.sqrt(slopes) * np.diff(betas))])
         num_rungs = max(2, 1 + int(np.ceil(lengths[-1] / STEP_OF_LADDER)))
@@ -242,8 +243,6 @@ class LabelChains(Chains):
 
     def __init__(self, model: Labelling, num_chains: int, seed: int):
         super().__init__(num_chains, model.num_nodes, seed)
-        if not 1 <= model.num_labels <= 127:
-            raise ValueError(f"A labelling has 1 to 127 labels here, but got {model.num_labels}.")
         self.model = model
         start, others, weights = _rows(model.num_nodes, model.edges, model.weights)
         self.rows = (start, others, model.cut_cost * weights)
@@ -252,8 +251,9 @@ class LabelChains(Chains):
 
     def put(self, states: Integer[np.ndarray, "block n"], low: int, high: int) -> None:
         self.states[low:high] = states
-        kernels.set_all_around(*self.rows, self.states, self.around, self.counts, low, high)
-        self.values[low:high] = self.exact_values(self.states[low:high])
+        kernels.set_all_around(
+            *self.rows, self.model.size_cost, self.states, self.around, self.counts, self.values, low, high
+        )
 
     def restart(self, low: int, high: int) -> None:
         kernels.scatter_labels(self.states, self.model.num_labels, self.streams, low, high)

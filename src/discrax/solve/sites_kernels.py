@@ -173,8 +173,8 @@ def temper(
     """Parallel tempering in each chain, which has a replica for every beta of the ladder, ascending.
 
     Rounds are `first` to `first + count`. In each, every replica makes a sweep, then every other pair of neighbours on
-    the ladder is offered an exchange.
-    `rungs[chain, r]` is the replica at rung r. What the coldest one finds is taken to its local maximum and kept.
+    the ladder is offered an exchange. `rungs[chain, r]` is the replica at rung r. What the coldest one finds is taken
+    to its local maximum and kept.
     """
     chances = np.empty(TABLE, np.uint64)
     s, f = spins[0, 0].copy(), fields[0, 0].copy()
@@ -203,14 +203,19 @@ def temper(
 
 
 @compiled
-def set_around(start, others, weights, labels, around, counts):
-    """The neighbours' labels and the labels' counts of one state."""
+def set_around(start, others, weights, size_cost, labels, around, counts):
+    """The neighbours' labels and the labels' counts of one state, and its value."""
     around[:] = 0
     counts[:] = 0
+    cut = 0.0
     for i in range(len(labels)):
         counts[labels[i]] += 1
         for e in range(start[i], start[i + 1]):
             around[i, labels[others[e]]] += weights[e]
+            if labels[others[e]] > labels[i]:
+                cut += weights[e]
+    even = len(labels) / len(counts)
+    return -cut - size_cost * ((even - counts) ** 2).sum()
 
 
 @compiled
@@ -309,9 +314,9 @@ def polish_labels(start, others, weights, size_cost, labels, around, counts, val
 
 
 @compiled
-def set_all_around(start, others, weights, labels, around, counts, low, high):
+def set_all_around(start, others, weights, size_cost, labels, around, counts, values, low, high):
     for chain in range(low, high):
-        set_around(start, others, weights, labels[chain], around[chain], counts[chain])
+        values[chain] = set_around(start, others, weights, size_cost, labels[chain], around[chain], counts[chain])
 
 
 @compiled

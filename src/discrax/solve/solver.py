@@ -134,7 +134,7 @@ def solve_many(
     num_rounds: int = 1,
     reheat: float = 0.0,
     num_rungs: int = 16,
-    start: Sequence[Integer[np.ndarray, "chains n"]] | None = None,
+    start: Sequence[Integer[np.ndarray, "chains _"]] | None = None,
     progress: bool | None = None,
 ) -> list[Solution]:
     """`solve` for several problems. Binary ones that are annealed share one program, whatever their sizes, and all of
@@ -193,7 +193,7 @@ def solve_many(
 
 def _collected(
     problems: Sequence[Problem],
-    starts: Sequence[Integer[np.ndarray, "chains n"]],
+    starts: Sequence[Integer[np.ndarray, "chains _"]],
     searching: Iterator[list[Report]],
     budget: Budget,
     method: str,
@@ -202,7 +202,7 @@ def _collected(
 ) -> list[Solution]:
     """Runs a search to its end, or to an interruption, and makes solutions of its last reports."""
     begin = time.perf_counter()
-    histories = [History(problem) for problem in problems]
+    histories = [History(problem, len(problems)) for problem in problems]
     last: list[Report] = []
     is_complete = True
     with Line(problems[0], show) as line:

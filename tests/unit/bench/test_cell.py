@@ -82,7 +82,7 @@ def test_every_printed_number_has_a_cell():
     from discrax.bench.printed import match_printed, printed
 
     for name, suite in shipped().items():
-        for table in (each for each in suite.exhibits if isinstance(each, Table)):
+        for table in (each for each in suite.exhibits if isinstance(each, Table) and each.paper):
             rows = [
                 {"labels": dict(cell.labels), "metric": table.ours, "value": 1.0, "seed": cell.seed, "cell": cell.id}
                 for cell in suite.cells(Size.PAPER)

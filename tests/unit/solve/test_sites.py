@@ -5,12 +5,13 @@ import time
 
 import numpy as np
 import pytest
-from tests.unit.helpers import P_VALUE, chi_square_p_value
 
 from discrax.problems.problem import BinaryQuadratic, Labelling
 from discrax.solve.engine import Budget, Report
 from discrax.solve.sites import search_by_sites
 from discrax.solve.sites_chains import BinaryChains, LabelChains
+
+from ..helpers import P_VALUE, chi_square_p_value
 
 
 def random_model(num_sites: int, seed: int, *, scale: float | None = None) -> BinaryQuadratic:
@@ -112,7 +113,7 @@ def test_sweeps_leave_the_law_invariant(scale):
     chains.anneal(np.full(60, beta), 0, num_chains)
     values = model.value(all_states(2, num_sites))
     assert p_value_of_the_law(chains.codes(chains.states), values, 2, beta) > P_VALUE
-    assert p_value_of_the_law(chains.codes(chains.states), values, 2, 1.1 * beta) < P_VALUE
+    assert p_value_of_the_law(chains.codes(chains.states), values, 2, 1.3 * beta) < P_VALUE
 
 
 def test_tempering_leaves_the_law_invariant():
@@ -138,16 +139,17 @@ def test_sweeps_of_labels_leave_the_law_invariant():
     chains.anneal(np.full(40, beta), 0, num_chains)
     values = np.array([value_of_labels(model, x) for x in all_states(num_labels, num_nodes)])
     assert p_value_of_the_law(chains.states, values, num_labels, beta) > P_VALUE
-    assert p_value_of_the_law(chains.states, values, num_labels, 1.1 * beta) < P_VALUE
+    assert p_value_of_the_law(chains.states, values, num_labels, 1.3 * beta) < P_VALUE
 
 
 @pytest.mark.parametrize("model", [random_model(60, 0), random_model(60, 0, scale=3), random_labelling(40, 3, 0)])
 def test_results_depend_on_the_seed_but_not_on_threads(model):
-    budget = Budget(num_steps=3001)
-    one, two = (last(model, budget, seed=5, num_threads=threads) for threads in (1, 3))
-    for field in ("values", "best_values", "best_states"):
-        assert (getattr(one, field) == getattr(two, field)).all()
-    assert one.num_steps == two.num_steps == 3001
+    for schedule in ("linear", "tempering"):
+        one, two = (
+            last(model, Budget(num_steps=3001), seed=5, num_threads=threads, schedule=schedule) for threads in (1, 3)
+        )
+        for field in ("values", "best_values", "best_states"):
+            assert (getattr(one, field) == getattr(two, field)).all()
     held = [last(model, Budget(num_steps=5), seed=seed, betas=(0.01, 0.01)) for seed in (5, 6)]
     assert (held[0].values != held[1].values).any()
 
@@ -158,7 +160,7 @@ def test_the_first_chains_are_the_same_among_more():
     assert (few.best_states == many.best_states[:2]).all()
 
 
-@pytest.mark.parametrize("num_steps", [0, 1, 7, 1000])
+@pytest.mark.parametrize("num_steps", [0, 1, 7, 1000, 40_001])  # the last is enough to temper by default
 @pytest.mark.parametrize("schedule", ["auto", "tempering"])
 def test_budgets_of_steps_are_exact(num_steps, schedule):
     report = last(random_model(20, 0), Budget(num_steps=num_steps), schedule=schedule)
@@ -166,7 +168,7 @@ def test_budgets_of_steps_are_exact(num_steps, schedule):
     assert report.fraction == 1
 
 
-@pytest.mark.parametrize("model", [random_model(300, 0, scale=3), random_labelling(100, 4, 0)])
+@pytest.mark.parametrize("model", [random_model(100, 0, scale=3), random_labelling(100, 4, 0)])
 @pytest.mark.parametrize("seconds", [0.0, 0.7])
 def test_budgets_of_seconds_are_kept(model, seconds):
     last(model, Budget(num_steps=1))  # compiles
@@ -174,7 +176,7 @@ def test_budgets_of_seconds_are_kept(model, seconds):
     reports = list(search_by_sites(model, num_chains=4, seed=0, start=None, budget=Budget(seconds=seconds)))
     assert seconds - 0.1 < time.perf_counter() - begin < seconds + 0.25
     assert [report.fraction for report in reports] == sorted(report.fraction for report in reports)
-    assert len(reports) >= 3 or seconds == 0
+    assert len(reports) >= 2 or seconds == 0
     best = np.array([report.best_values for report in reports])
     assert (np.diff(best, axis=0) >= 0).all()
 

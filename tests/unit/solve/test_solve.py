@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import discrax as dx
-from discrax.problems import QUBO, Custom, Graph, MaxClique, MaxCut, Partition
-from discrax.problems import MIS as IndependentSet
+from discrax.problems import MIS, QUBO, Custom, Graph, MaxClique, MaxCut, Partition
 from discrax.problems.generators import erdos_renyi
 from discrax.solve import solve, solve_many
 from discrax.solve.schedules import KINDS, Schedule, make_schedule, suitable_betas
@@ -19,7 +18,7 @@ GRAPH = erdos_renyi(14, 0.35, seed=3)
 ROW = np.arange(10)
 Q = np.random.default_rng(0).normal(size=(10, 10))
 PROBLEMS = {
-    "mis": IndependentSet(GRAPH),
+    "mis": MIS(GRAPH),
     "clique": MaxClique(GRAPH),
     "maxcut": MaxCut(GRAPH),
     "partition": Partition(erdos_renyi(9, 0.4, seed=1), 3),
@@ -62,7 +61,7 @@ def test_any_sampler_anneals(sampler):
 
 
 def test_instances_of_different_size_share_a_program_and_are_solved_each():
-    problems = [IndependentSet(erdos_renyi(n, 0.3, seed=n)) for n in (9, 12, 14)]
+    problems = [MIS(erdos_renyi(n, 0.3, seed=n)) for n in (9, 12, 14)]
     solutions = solve_many(KEY, problems, num_steps=400, method="anneal", num_chains=8)
     assert [s.objective for s in solutions] == [best_by_enumeration(p) for p in problems]
     assert [len(s.state) for s in solutions] == [9, 12, 14]
@@ -143,7 +142,7 @@ def test_schedules_end_where_they_should():
         assert schedule.beta(1) == pytest.approx(8.0)
         betas = [schedule.beta(p) for p in np.linspace(0, 1, 20)]
         assert (np.diff(betas) > 0).all()
-    hot, cold = suitable_betas(IndependentSet(erdos_renyi(200, 0.15, seed=0)))
+    hot, cold = suitable_betas(MIS(erdos_renyi(200, 0.15, seed=0)))
     assert 0.2 < hot < 3
     assert 5 < cold < 100
     # Weights in other units move both ends with them.
