@@ -6,7 +6,7 @@ from discrax.core.kernel import Info, Kernel, State
 from discrax.core.space import Binary, Categorical, Ordinal, Space, Spin
 from discrax.core.target import Target, Tempered
 from discrax.sampling import Result, auto, sample
-from discrax.solve import Solution, solve, solve_many
+from discrax.solving import Solution, solve, solve_many
 
 __version__ = "0.1.0"
 

@@ -65,7 +65,7 @@ def main() -> None:
             bench_main(sys.argv[2:] or ["--help"])
             return
         if sys.argv[1:2] == ["solve"]:
-            from discrax.solve.commands import solve_file
+            from discrax.solving.commands import solve_file
 
             tyro.cli(solve_file, prog="discrax solve", args=sys.argv[2:])
             return

@@ -17,7 +17,7 @@ from discrax.bench.data import cache_folder, data_file, data_files
 from discrax.bench.optimisation import Instances
 from discrax.problems import MIS, Graph, MaxClique, MaxCut, Partition, generators
 from discrax.problems.computation import network_graph
-from discrax.solve import solve_many
+from discrax.solving import solve_many
 
 _OPTSICOM_BEST = (110, 112, 106, 114, 112, 110, 112, 108, 110, 112)
 _REFERENCE_CHAINS, _REFERENCE_SWEEPS = 8, 4000

@@ -31,7 +31,7 @@ from discrax.core.target import Target
 from discrax.problems import Partition, Problem
 from discrax.samplers import get_sampler
 from discrax.samplers.continuous_time import DLMC, DLMCf
-from discrax.solve import Solution, solve_many
+from discrax.solving import Solution, solve_many
 
 _POINTS = 60  # of a curve
 

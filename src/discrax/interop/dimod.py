@@ -18,8 +18,8 @@ import numpy as np
 
 from discrax.problems.problem import BinaryQuadratic
 from discrax.problems.qubo import QUBO
-from discrax.solve.engine import Budget
-from discrax.solve.sites import search_by_sites
+from discrax.solving.engine import Budget
+from discrax.solving.sites import search_by_sites
 
 _KINDS = ("linear", "geometric")
 

@@ -467,7 +467,7 @@ def _beside_pas(rows: list[Row]) -> list[Row]:
 
 @suite(
     "discs/mis-solve",
-    "independent sets of Erdos-Renyi graphs: what `solve` finds by itself (a second a graph, 150 a large one)",
+    "independent sets of Erdos-Renyi graphs: what `solve` finds by itself (a second a graph, 30 a large one)",
     Table(
         "Size after repair, beside print",
         "", 0, "value", "value", ("what",), rows=("graph_set", "density", "sampler"), derive=_beside_pas,
@@ -477,7 +477,7 @@ def mis_solve(size: Size) -> Iterator[Cell]:
     count, seconds = {Size.QUICK: (4, 1.0), Size.DEFAULT: (128, 1.0), Size.PAPER: (128, 10.0)}[size]
     for density in DENSITIES:
         yield _by_default(small_mis(density).labels, small_mis(density).instances(count), seconds)
-    count, seconds = {Size.QUICK: (1, 5.0), Size.DEFAULT: (2, 150.0), Size.PAPER: (16, 300.0)}[size]
+    count, seconds = {Size.QUICK: (1, 5.0), Size.DEFAULT: (4, 30.0), Size.PAPER: (16, 300.0)}[size]
     yield _by_default(LARGE_MIS.labels, LARGE_MIS.instances(count), seconds)
 
 

@@ -8,8 +8,8 @@ from jaxtyping import Float, Integer
 
 from discrax.problems.graph import Graph
 from discrax.problems.problem import BinaryQuadratic, Labelling
-from discrax.solve import sites_kernels as kernels
-from discrax.solve.engine import Report
+from discrax.solving import sites_kernels as kernels
+from discrax.solving.engine import Report
 
 STEP_OF_LADDER = 1.3  # sqrt(dv dbeta) between rungs
 MOST_BYTES_OF_REPLICAS = 2**30

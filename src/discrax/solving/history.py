@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from discrax.problems.problem import BinaryQuadratic, Problem
-from discrax.solve.engine import Report
+from discrax.solving.engine import Report
 
 _MOST_CHECKED = 2_000_000  # pairs of an edge and a chain whose feasibility is checked at every report
 

@@ -19,10 +19,10 @@ from jaxtyping import Float, Integer, PRNGKeyArray
 
 from discrax.core.kernel import Kernel
 from discrax.core.target import Target
-from discrax.solve.annealing import SECONDS_BETWEEN_REPORTS, Clock
-from discrax.solve.engine import Budget, Report
-from discrax.solve.population import Population
-from discrax.solve.schedules import Schedule
+from discrax.solving.annealing import SECONDS_BETWEEN_REPORTS, Clock
+from discrax.solving.engine import Budget, Report
+from discrax.solving.population import Population
+from discrax.solving.schedules import Schedule
 
 _STEPS_BETWEEN_SWAPS = 8
 _SWAPS_BETWEEN_TUNINGS = 50

@@ -1,6 +1,7 @@
 """Instances of different size as one program: sites that are added are pinned to 0 by a field no search overcomes."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -25,11 +26,12 @@ def padded(
             raise ValueError(f"{problem!r} has no quadratic form of binary variables, so it cannot share a program.")
         models.append(problem.model)
     size = max(model.num_sites for model in models)
-    is_dense = any(model.is_dense(len(models)) for model in models)
-    couplings = [_dense(model, size) if is_dense else Sparse(model.edges, model.weights, (size,)) for model in models]
-    if not is_dense:
-        degree = max(coupling.weights.shape[1] for coupling in couplings)
-        couplings = [_of_degree(coupling, degree) for coupling in couplings]
+    if any(model.is_dense(len(models)) for model in models):
+        couplings: list[Any] = [_dense(model, size) for model in models]
+    else:
+        lists = [Sparse(model.edges, model.weights, (size,)) for model in models]
+        degree = max(each.weights.shape[1] for each in lists)
+        couplings = [_of_degree(each, degree) for each in lists]
     targets = [_target(model, coupling, size) for model, coupling in zip(models, couplings, strict=True)]
     x = np.zeros((len(models), len(starts[0]), size), np.int8)
     for i, states in enumerate(starts):

@@ -98,16 +98,14 @@ class Population:
         return stacked(self._of_size(apart(kernel, len(self.betas)))) if isinstance(kernel, Sized) else kernel
 
     def _of_size(self, kernels: list[Any]) -> list[Any]:
-        """Room for paths of twice the present length, and little more: when it is cold paths are short, and room costs
-        time.
-        """
+        """Room for paths of twice the present length, and little more: in the cold paths are short, and room is time."""
         if not isinstance(kernels[0], Sized):
             return kernels
         tight: list[Any] = of_one_size([k.sized(t, room=False) for k, t in zip(kernels, self._targets, strict=True)])
         if not hasattr(kernels[0], "capacity"):
             return tight
         needed = max(tight[0].capacity, _LEAST_CAPACITY)  # a path cannot outgrow a capacity of one
-        if needed <= kernels[0].capacity <= 4 * needed:
+        if needed <= getattr(kernels[0], "capacity") <= 4 * needed:  # noqa: B009 - not all that are Sized have one
             return kernels
         capacity = min(2 * needed, self._targets[0].space.num_sites)
         return [replaced(kernel, capacity=capacity) for kernel in kernels]

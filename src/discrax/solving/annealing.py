@@ -14,9 +14,9 @@ from jaxtyping import Integer, PRNGKeyArray
 
 from discrax.core.kernel import Kernel
 from discrax.core.target import Target
-from discrax.solve.engine import Budget, Report
-from discrax.solve.population import Population
-from discrax.solve.schedules import Schedule
+from discrax.solving.engine import Budget, Report
+from discrax.solving.population import Population
+from discrax.solving.schedules import Schedule
 
 _BLOCKS = 1000
 _LONGEST_BLOCK = 256

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from discrax.problems.problem import BinaryQuadratic, Labelling
-from discrax.solve.engine import Budget, Report
-from discrax.solve.sites import search_by_sites
-from discrax.solve.sites_chains import BinaryChains, LabelChains
+from discrax.solving.engine import Budget, Report
+from discrax.solving.sites import search_by_sites
+from discrax.solving.sites_chains import BinaryChains, LabelChains
 
 from ..helpers import P_VALUE, chi_square_p_value
 

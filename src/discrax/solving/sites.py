@@ -25,8 +25,8 @@ import numpy as np
 from jaxtyping import Float, Integer
 
 from discrax.problems.problem import BinaryQuadratic, Labelling
-from discrax.solve.engine import Budget, Report
-from discrax.solve.sites_chains import BinaryChains, Chains, LabelChains
+from discrax.solving.engine import Budget, Report
+from discrax.solving.sites_chains import BinaryChains, Chains, LabelChains
 
 SCHEDULES = ("auto", "linear", "geometric", "tempering")
 SLICE, REPORT = 0.03, 0.2  # seconds between looks at the clock, and between reports

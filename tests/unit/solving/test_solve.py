@@ -10,8 +10,8 @@ import pytest
 import discrax as dx
 from discrax.problems import MIS, QUBO, Custom, Graph, MaxClique, MaxCut, Partition
 from discrax.problems.generators import erdos_renyi
-from discrax.solve import solve, solve_many
-from discrax.solve.schedules import KINDS, Schedule, make_schedule, suitable_betas
+from discrax.solving import solve, solve_many
+from discrax.solving.schedules import KINDS, Schedule, make_schedule, suitable_betas
 
 KEY = jax.random.key(0)
 GRAPH = erdos_renyi(14, 0.35, seed=3)
@@ -106,7 +106,7 @@ def test_no_time_at_all_gives_the_repaired_start(method):
 
 
 def test_an_interruption_keeps_the_best_so_far(monkeypatch, tmp_path):
-    from discrax.solve import solver
+    from discrax.solving import solver
 
     whole = solver.anneal
 
@@ -175,7 +175,7 @@ def test_what_is_wrong_is_said_in_a_sentence(settings, message):
 
 
 def test_a_ladder_moves_rungs_to_where_swaps_are_rare():
-    from discrax.solve.tempering import tuned
+    from discrax.solving.tempering import tuned
 
     betas = np.array([1.0, 2.0, 4.0, 8.0])
     moved = tuned(betas, np.array([0.9, 0.5, 0.1]), gain=0.5)
@@ -188,7 +188,7 @@ def test_a_ladder_moves_rungs_to_where_swaps_are_rare():
 def test_swaps_leave_the_law_of_all_rungs_alone():
     """Independent rungs of a two-state model, swapped: each rung keeps its own law."""
     from discrax.core.kernel import State
-    from discrax.solve.population import _exchange
+    from discrax.solving.population import _exchange
 
     betas, chains = np.array([0.3, 1.0, 2.5], np.float32), 40_000
     chance = 1 / (1 + np.exp(-betas))  # of state 1, whose value is 1

@@ -49,7 +49,7 @@ def solve_file(
     """
     import jax
 
-    from discrax.solve.solver import solve
+    from discrax.solving.solver import solve
 
     made = make_problem(problem, file, parts, penalty, weighted)
     if out is not None and out.is_dir():

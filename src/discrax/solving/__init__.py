@@ -1,6 +1,6 @@
 """Combinatorial optimisation by the house's samplers: annealing, parallel tempering, and site by site."""
 
-from discrax.solve.schedules import Schedule
-from discrax.solve.solver import Solution, solve, solve_many
+from discrax.solving.schedules import Schedule
+from discrax.solving.solver import Solution, solve, solve_many
 
 __all__ = ["Schedule", "Solution", "solve", "solve_many"]

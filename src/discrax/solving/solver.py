@@ -14,11 +14,11 @@ from jaxtyping import Integer, PRNGKeyArray
 from discrax.core.kernel import Kernel
 from discrax.problems.problem import Problem
 from discrax.sampling.progress import wants_progress
-from discrax.solve.annealing import anneal
-from discrax.solve.engine import Budget, Report
-from discrax.solve.history import History, Line
-from discrax.solve.schedules import make_schedule
-from discrax.solve.tempering import temper
+from discrax.solving.annealing import anneal
+from discrax.solving.engine import Budget, Report
+from discrax.solving.history import History, Line
+from discrax.solving.schedules import make_schedule
+from discrax.solving.tempering import temper
 
 METHODS = ("auto", "sites", "anneal", "temper")
 _SECONDS = 10.0  # if nothing is said
@@ -97,9 +97,9 @@ def solve(
     - `method`: "sites" (annealing site by site on the CPU), "anneal" (annealing with a sampler), "temper" (parallel
       tempering with a sampler), or "auto": "sites" on a CPU where the problem has a plain form, else "anneal".
     - `sampler`: any of `discrax.samplers`, for the last two.
-    - `schedule`, `betas`: see `discrax.solve.schedules`, and for "sites" `discrax.solve.sites`; by default between the
+    - `schedule`, `betas`: see `discrax.solving.schedules`, and for "sites" `discrax.solving.sites`; by default between the
       temperatures where the problem freezes.
-    - `num_rounds`, `reheat`: annealing several times over, see `discrax.solve.annealing`.
+    - `num_rounds`, `reheat`: annealing several times over, see `discrax.solving.annealing`.
     - `start`: states to begin with, one a chain.
     """
     return solve_many(
@@ -158,7 +158,7 @@ def solve_many(
     ]
     show = wants_progress(progress)
     if method == "anneal" and len(problems) > 1:
-        from discrax.solve.padding import padded
+        from discrax.solving.padding import padded
 
         targets, x = padded(problems, starts)
         searching = anneal(key, targets, sampler, x, schedules, budget, num_rounds=num_rounds, reheat=reheat)
@@ -168,7 +168,7 @@ def solve_many(
         share = budget if budget.seconds is None else Budget(seconds=budget.seconds / len(problems))
         for_this = jax.random.fold_in(key, i)
         if method == "sites":
-            from discrax.solve.sites import search_by_sites
+            from discrax.solving.sites import search_by_sites
 
             found = search_by_sites(
                 problem.model,  # pyright: ignore[reportArgumentType]
