@@ -70,9 +70,10 @@ class Graph:
 
     @classmethod
     def of(cls, graph: Any) -> "Graph":
-        """A graph from a `Graph`, a file, a networkx graph, a scipy.sparse matrix or an array of edges.
+        """A graph from a `Graph`, a file, a networkx graph, a scipy.sparse matrix, a dimod BQM or an array of edges.
 
-        An array has rows (i, j) or (i, j, weight). Attributes "weight" of a networkx graph's edges and nodes count.
+        An array has rows (i, j) or (i, j, weight). Attributes "weight" of a networkx graph's edges and nodes count, and
+        so do the interactions of a BQM.
         """
         if isinstance(graph, Graph):
             return graph
@@ -84,6 +85,8 @@ class Graph:
             return _from_matrix(graph.tocoo())
         if hasattr(graph, "edges") and hasattr(graph, "nodes"):
             return _from_networkx(graph)
+        if hasattr(graph, "quadratic") and hasattr(graph, "variables"):
+            return _from_bqm(graph)
         rows = np.asarray(graph)
         if rows.ndim == 2 and rows.shape[1] == 3:
             if (rows[:, :2] != np.round(rows[:, :2])).any():
@@ -92,7 +95,7 @@ class Graph:
         if rows.ndim == 2 and rows.shape[1] == 2:
             return cls.from_edges(rows)
         raise TypeError(
-            "A graph is a discrax Graph, a file, a networkx graph, a scipy.sparse matrix or an array of edges, (m, 2) "
+            "A graph is a discrax Graph, a file, a networkx graph, a scipy.sparse matrix, a dimod BQM or edges, (m, 2) "
             f"or (m, 3), but got {type(graph).__name__}" + (f" of shape {rows.shape}." if rows.ndim else ".")
         )
 
@@ -146,6 +149,14 @@ def _from_matrix(matrix: Any) -> Graph:
     stored = matrix.data != 0
     edges = np.stack([matrix.row[stored], matrix.col[stored]], axis=1).astype(np.int64)
     return Graph.from_edges(edges, matrix.data[stored], num_nodes=matrix.shape[0])
+
+
+def _from_bqm(model: Any) -> Graph:
+    names = list(model.variables)
+    place = {name: i for i, name in enumerate(names)}
+    pairs = [(place[a], place[b]) for a, b in model.quadratic]
+    edges = np.array(pairs, np.int64).reshape(-1, 2)
+    return Graph.from_edges(edges, list(model.quadratic.values()), num_nodes=len(names), names=names)
 
 
 def _from_networkx(graph: Any) -> Graph:

@@ -15,7 +15,7 @@ def solve_file(
     chains: int | None = None,
     method: Literal["auto", "sites", "anneal", "temper"] = "auto",
     sampler: str = "auto",
-    schedule: Literal["auto", "geometric", "linear", "linear-temperature", "tempering"] = "auto",
+    schedule: Literal["auto", "geometric", "exponential", "linear", "linear-temperature", "tempering"] = "auto",
     betas: tuple[float, float] | None = None,
     rounds: int = 1,
     reheat: float = 0.0,

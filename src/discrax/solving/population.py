@@ -98,7 +98,7 @@ class Population:
         return stacked(self._of_size(apart(kernel, len(self.betas)))) if isinstance(kernel, Sized) else kernel
 
     def _of_size(self, kernels: list[Any]) -> list[Any]:
-        """Room for paths of twice the present length, and little more: in the cold paths are short, and room is time."""
+        """Room for paths of twice the present length, and little more: cold paths are short, and room costs time."""
         if not isinstance(kernels[0], Sized):
             return kernels
         tight: list[Any] = of_one_size([k.sized(t, room=False) for k, t in zip(kernels, self._targets, strict=True)])

@@ -1,6 +1,6 @@
 """Schedules: the inverse temperature beta as a function of the share p of the search that is done.
 
-    geometric            beta = hot (cold / hot)^p; the papers' "exp" is this, in the temperature
+    geometric            beta = hot (cold / hot)^p; also called exponential, as it is in the temperature by the papers
     linear               beta = hot + (cold - hot) p
     linear-temperature   1 / beta falls linearly: the papers' "linear"
 
@@ -33,7 +33,7 @@ class Schedule(NamedTuple):
 
 def make_schedule(problem: Problem, kind: str = "auto", betas: tuple[float, float] | None = None) -> Schedule:
     """A schedule of that kind, between the given inverse temperatures or those that suit the problem."""
-    kind = KINDS[0] if kind == "auto" else kind
+    kind = "geometric" if kind in ("auto", "exponential") else kind
     if kind not in KINDS:
         raise ValueError(f"Unknown schedule {kind!r}; known: {', '.join(KINDS)}.")
     hot, cold = suitable_betas(problem) if betas is None else betas

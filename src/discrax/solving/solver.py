@@ -97,8 +97,8 @@ def solve(
     - `method`: "sites" (annealing site by site on the CPU), "anneal" (annealing with a sampler), "temper" (parallel
       tempering with a sampler), or "auto": "sites" on a CPU where the problem has a plain form, else "anneal".
     - `sampler`: any of `discrax.samplers`, for the last two.
-    - `schedule`, `betas`: see `discrax.solving.schedules`, and for "sites" `discrax.solving.sites`; by default between the
-      temperatures where the problem freezes.
+    - `schedule`, `betas`: see `discrax.solving.schedules`, and for "sites" `discrax.solving.sites`; by default between
+      the temperatures where the problem freezes.
     - `num_rounds`, `reheat`: annealing several times over, see `discrax.solving.annealing`.
     - `start`: states to begin with, one a chain.
     """

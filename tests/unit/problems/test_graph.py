@@ -117,3 +117,13 @@ def test_what_graphs_are_not_made_of():
         Graph.of(scipy.sparse.coo_array(np.ones((2, 3))))
     with pytest.raises(ValueError, match="not integers"):
         Graph.of(np.array([[0.5, 1, 1]]))
+
+
+def test_the_interactions_of_a_bqm_are_edges():
+    import dimod
+
+    graph = Graph.of(dimod.BinaryQuadraticModel({"a": 1.0}, {("b", "a"): -2.0, ("b", "c"): 3.0}, 0.0, "SPIN"))
+    weights = {
+        frozenset((graph.names[i], graph.names[j])): w for (i, j), w in zip(graph.edges, graph.weights, strict=True)
+    }
+    assert weights == {frozenset("ab"): -2.0, frozenset("bc"): 3.0}

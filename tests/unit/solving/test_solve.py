@@ -35,8 +35,14 @@ def best_by_enumeration(problem):
     return float(values.max() if problem.sense == "max" else values.min())
 
 
-@pytest.mark.parametrize("method", ["anneal", "temper", "sites"])
-@pytest.mark.parametrize("name", PROBLEMS)
+SEARCHES = [
+    pytest.param(name, method, marks=[] if method == "sites" or name in quick else pytest.mark.slow)
+    for method, quick in {"anneal": ("mis", "partition", "custom"), "temper": ("maxcut",), "sites": ()}.items()
+    for name in PROBLEMS
+]
+
+
+@pytest.mark.parametrize(("name", "method"), SEARCHES)
 def test_the_optimum_of_small_problems_is_found(name, method):
     problem = PROBLEMS[name]
     if method == "sites" and problem.model is None:
@@ -52,7 +58,9 @@ def test_the_optimum_of_small_problems_is_found(name, method):
         assert not problem.is_better(solution.objective, solution.bound + (1e-9 if problem.sense == "max" else -1e-9))
 
 
-@pytest.mark.parametrize("sampler", ["rwm", "gwg", "dmala", "dlmc", "gibbs", "block_gibbs"])
+@pytest.mark.parametrize(
+    "sampler", ["rwm", "dmala", *(pytest.param(name, marks=pytest.mark.slow) for name in ("gwg", "dlmc", "gibbs"))]
+)
 def test_any_sampler_anneals(sampler):
     problem = PROBLEMS["mis"]
     solution = solve(KEY, problem, num_steps=300, sampler=sampler, num_chains=8)
