@@ -91,7 +91,7 @@ CASES = {
 }
 
 
-SLOW = ("pas-rows-of-dense", "gwg-rows-of-dense", "pas-threshold-search", "rwm-few-of-many")
+SLOW = ("pas-rows-of-dense", "gwg-rows-of-dense", "pas-threshold-search", "rwm-few-of-many", "dmala-lattice")
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow if n in SLOW else ()) for n in CASES])

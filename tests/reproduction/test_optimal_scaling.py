@@ -43,7 +43,17 @@ def run(config: str, sampler: dx.Kernel, num_warmup: int, num_samples: int) -> d
     return result.summary()
 
 
-SLOW = [("C2", "ratio"), ("C1", "sqrt"), ("C3", "sqrt"), ("C1", "ratio"), ("C3", "ratio"), "C1", "C2", "C3"]
+SLOW = [
+    ("C2", "sqrt"),
+    ("C2", "ratio"),
+    ("C1", "sqrt"),
+    ("C3", "sqrt"),
+    ("C1", "ratio"),
+    ("C3", "ratio"),
+    "C1",
+    "C2",
+    "C3",
+]
 
 
 def cases(names):

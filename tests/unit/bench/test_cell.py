@@ -112,6 +112,7 @@ def test_cells_of_one_shape_are_one_program():
     assert shape_key(make_cell(target=call("discrax.bench.models:bernoulli", num_sites=3, low=9.0))) is None
 
 
+@pytest.mark.slow
 def test_together_or_alone_is_the_same():
     rates = [call("discrax.adaptation:AcceptanceRate", rate=rate) for rate in (0.2, 0.7)]
     bits = call("discrax.bench.models:bernoulli", num_sites=40, low=0.3)

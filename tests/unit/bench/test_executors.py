@@ -175,6 +175,7 @@ def test_slurm_that_is_closed_starts_nothing_more(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["0", "slurm"]
 
 
+@pytest.mark.slow
 def test_ray_on_a_cluster(cluster):
     import ray
 

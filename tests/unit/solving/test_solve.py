@@ -74,6 +74,10 @@ def test_instances_of_different_size_share_a_program_and_are_solved_each():
     assert [s.objective for s in solutions] == [best_by_enumeration(p) for p in problems]
     assert [len(s.state) for s in solutions] == [9, 12, 14]
     assert all(s.is_feasible for s in solutions)
+
+
+@pytest.mark.slow
+def test_sparse_instances_of_different_size_share_a_program():
     sparse = [MaxCut(Graph.from_edges(np.stack([np.arange(n), (np.arange(n) + 1) % n], axis=1))) for n in (30, 40)]
     cuts = solve_many(KEY, sparse, num_steps=1500, method="anneal", num_chains=8)
     assert [s.objective for s in cuts] == [30, 40]
