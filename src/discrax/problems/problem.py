@@ -47,14 +47,19 @@ class BinaryQuadratic(NamedTuple):
         largest = np.bincount(self.edges.ravel(), minlength=1).max() if len(self.edges) else 0
         return 8 * int(largest) >= self.num_sites
 
+    def dense(self, size: int) -> Dense:
+        """The couplings as a matrix, with room for `size` sites."""
+        matrix = np.zeros((size, size), np.float32)
+        i, j = self.edges.T
+        matrix[i, j] = matrix[j, i] = self.weights
+        return Dense(matrix)
+
     def target(self) -> Quadratic:
         n = self.num_sites
         if not len(self.edges):
             return Quadratic(Binary(n), Uncoupled((n,)), self.linear)
         if self.is_dense():
-            matrix = np.zeros((n, n), np.float32)
-            matrix[self.edges[:, 0], self.edges[:, 1]] = matrix[self.edges[:, 1], self.edges[:, 0]] = self.weights
-            return Quadratic(Binary(n), Dense(matrix), self.linear)
+            return Quadratic(Binary(n), self.dense(n), self.linear)
         return Quadratic(Binary(n), Sparse(self.edges, self.weights, (n,)), self.linear)
 
 

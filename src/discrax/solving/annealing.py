@@ -8,7 +8,6 @@ schedule done, from where the chains are, or with `reheat` = 0 at the hot end ag
 import time
 from collections.abc import Iterator, Sequence
 
-import jax
 import numpy as np
 from jaxtyping import Integer, PRNGKeyArray
 
@@ -37,10 +36,8 @@ def anneal(
 ) -> Iterator[list[Report]]:
     """Reports of all instances, five times a second, and when the budget is spent. Compilation costs no budget."""
     population = Population(key, targets, sampler, x, [schedule.beta(0) for schedule in schedules])
-    clock = Clock(budget)
     block = block_length(population, budget)
-    clock.restart()
-    last = 0.0
+    clock, last = Clock(budget), 0.0
     while True:
         spent = clock.fraction(population.num_steps)
         p = progress(spent, num_rounds, reheat)
@@ -63,9 +60,6 @@ class Clock:
 
     def __init__(self, budget: Budget):
         self._budget, self._begin = budget, time.perf_counter()
-
-    def restart(self) -> None:
-        self._begin = time.perf_counter()
 
     def pause(self, seconds: float) -> None:
         """Does not count these."""
@@ -100,9 +94,7 @@ def block_length(population: Population, budget: Budget) -> int:
 
 
 def reports(population: Population, fraction: float) -> list[Report]:
-    values, best_values, best_states = jax.device_get(
-        (population.values, population.best_values, population.best_states)
-    )
+    values, best_values, best_states = population.values, population.best_values, population.best_states
     return [
         Report(population.num_steps, fraction, float(population.betas[i]), values[i], best_values[i], best_states[i])
         for i in range(len(population.betas))

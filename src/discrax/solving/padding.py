@@ -27,7 +27,7 @@ def padded(
         models.append(problem.model)
     size = max(model.num_sites for model in models)
     if any(model.is_dense(len(models)) for model in models):
-        couplings: list[Any] = [_dense(model, size) for model in models]
+        couplings: list[Any] = [model.dense(size) for model in models]
     else:
         lists = [Sparse(model.edges, model.weights, (size,)) for model in models]
         degree = max(each.weights.shape[1] for each in lists)
@@ -37,13 +37,6 @@ def padded(
     for i, states in enumerate(starts):
         x[i, :, : states.shape[1]] = states
     return targets, x
-
-
-def _dense(model: BinaryQuadratic, size: int) -> Dense:
-    matrix = np.zeros((size, size), np.float32)
-    (i, j), weights = model.edges.T, model.weights
-    matrix[i, j] = matrix[j, i] = weights
-    return Dense(matrix)
 
 
 def _of_degree(coupling: Sparse, degree: int) -> Sparse:

@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -163,14 +163,16 @@ def solve_many(
         targets, x = padded(problems, starts)
         searching = anneal(key, targets, sampler, x, schedules, budget, num_rounds=num_rounds, reheat=reheat)
         return _collected(problems, starts, searching, budget, method, sampler, show)
-    solutions = []
+    solutions, is_interrupted = [], False
     for i, problem in enumerate(problems):
         share = budget if budget.seconds is None else Budget(seconds=budget.seconds / len(problems))
+        if is_interrupted:
+            share = Budget(seconds=0.0)  # what is left gets its repaired start
         for_this = jax.random.fold_in(key, i)
         if method == "sites":
             from discrax.solving.sites import search_by_sites
 
-            found = search_by_sites(
+            reports = search_by_sites(
                 problem.model,  # pyright: ignore[reportArgumentType]
                 num_chains=num_chains,
                 seed=seed + i,
@@ -179,7 +181,7 @@ def solve_many(
                 betas=betas,
                 schedule=schedule,
             )
-            searching = ([report] for report in found)
+            searching = ([report] for report in reports)
         elif method == "anneal":
             x = starts[i][None]
             settings = {"num_rounds": num_rounds, "reheat": reheat}
@@ -187,7 +189,9 @@ def solve_many(
         else:
             x = np.stack([problem.start(generator, num_chains) for _ in range(num_rungs)])
             searching = ([r] for r in temper(for_this, problem.target, sampler, x, schedules[i], share))
-        solutions += _collected([problem], [starts[i]], searching, share, method, sampler, show)
+        (found,) = _collected([problem], [starts[i]], searching, share, method, sampler, show)
+        is_interrupted = is_interrupted or not found.is_complete
+        solutions.append(replace(found, is_complete=not is_interrupted))
     return solutions
 
 

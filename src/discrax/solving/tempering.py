@@ -36,12 +36,11 @@ def temper(
     schedule: Schedule,
     budget: Budget,
 ) -> Iterator[Report]:
-    """Reports five times a second, and when the budget is spent. The chains of a report are those of all rungs."""
+    """Reports five times a second, and when the budget is spent. A chain's best is that of all its rungs."""
     rungs = len(x)
     for_chains, for_swaps = jax.random.split(key)
     betas = np.array([schedule.beta(p) for p in np.linspace(0, 1, rungs)])
     population = Population(for_chains, [target], sampler, x, betas)
-    population.run(_STEPS_BETWEEN_SWAPS)  # compiles
     clock, last, turn = Clock(budget), 0.0, 0
     total, count = np.zeros(rungs - 1), 0
     while True:
@@ -49,7 +48,7 @@ def temper(
         compiled = population.compile_seconds
         steps = _STEPS_BETWEEN_SWAPS
         if budget.num_steps is not None:
-            steps = max(1, min(steps, budget.num_steps - population.num_steps))
+            steps = min(steps, budget.num_steps - population.num_steps)
         population.run(steps, resize=is_time)
         clock.pause(population.compile_seconds - compiled)
         total += population.exchange(jax.random.fold_in(for_swaps, turn), turn % 2)

@@ -212,3 +212,16 @@ def test_swaps_leave_the_law_of_all_rungs_alone():
     counts = np.asarray(state.x[..., 0]).mean(axis=1)
     assert np.abs(counts - chance).max() < 5 * np.sqrt(0.25 / chains)
     assert not np.array_equal(np.asarray(state.x[..., 0]), x)  # they did move
+
+
+def test_an_interruption_ends_all_that_is_left(monkeypatch):
+    from discrax.solving import sites
+
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+        yield
+
+    monkeypatch.setattr(sites, "search_by_sites", interrupted)
+    solutions = solve_many(KEY, [PROBLEMS["mis"], PROBLEMS["maxcut"], PROBLEMS["mis"]], seconds=30, method="sites")
+    assert [s.is_complete for s in solutions] == [False, False, False]
+    assert all(s.is_feasible and s.num_steps == 0 for s in solutions)
