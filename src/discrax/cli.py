@@ -1,4 +1,4 @@
-"""The command line: `discrax demo`, `discrax samplers`, `discrax solve`, `discrax bench`."""
+"""The command line: `discrax demo | samplers | solve | train | sample | infill | bench`."""
 
 import sys
 from pathlib import Path
@@ -48,6 +48,18 @@ def solve() -> None:
     sys.exit("Say what to solve: discrax solve mis | clique | maxcut | partition | qubo FILE.")
 
 
+def train() -> None:
+    """Trains an energy model on images: `discrax train --help`."""
+
+
+def sample() -> None:
+    """Draws from a trained model: `discrax sample --help`."""
+
+
+def infill() -> None:
+    """Fills the [MASK]s of a sentence: `discrax infill --help`."""
+
+
 def bench() -> None:
     """Runs the papers' experiments: `discrax bench --help`."""
     sys.exit("Say what to do: discrax bench list | run | report | compare.")
@@ -69,7 +81,30 @@ def main() -> None:
 
             tyro.cli(solve_file, prog="discrax solve", args=sys.argv[2:])
             return
-        commands = {"demo": demo, "samplers": samplers, "solve": solve, "bench": bench}
+        if sys.argv[1:2] == ["train"]:
+            from discrax.learn.commands import train as train_model
+
+            tyro.cli(train_model, prog="discrax train", args=sys.argv[2:])
+            return
+        if sys.argv[1:2] == ["sample"]:
+            from discrax.learn.commands import sample_model
+
+            tyro.cli(sample_model, prog="discrax sample", args=sys.argv[2:])
+            return
+        if sys.argv[1:2] == ["infill"]:
+            from discrax.text.commands import infill as infill_sentence
+
+            tyro.cli(infill_sentence, prog="discrax infill", args=sys.argv[2:])
+            return
+        commands = {
+            "demo": demo,
+            "samplers": samplers,
+            "solve": solve,
+            "train": train,
+            "sample": sample,
+            "infill": infill,
+            "bench": bench,
+        }
         tyro.extras.subcommand_cli_from_dict(commands, prog="discrax")
     except (ValueError, ImportError, ConnectionError) as error:
         sys.exit(f"discrax: {error}")

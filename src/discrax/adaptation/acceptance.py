@@ -1,7 +1,7 @@
 """Adaptation to an acceptance rate: one scale, shared by all chains, tuned from their mean acceptance, then frozen.
 
 Larger scales are accepted less, so the scale at which the acceptance rate A meets the wanted rate a* is found by
-stochastic approximation. Two rules:
+stochastic approximation. Three rules:
 
 - `robust` (the default) moves the logarithm of the scale:
       log s <- log s + g_n (A - a*),     g_n = 1 / (a* sqrt(1 + n))
@@ -12,6 +12,8 @@ stochastic approximation. Two rules:
 - `paper` is the rule of Sun et al. (2022) for path lengths, R <- clip(R + (A - a*), 1, n), and that of Sun et al.
   (2023) for a time tau that rates act, by the expected number of moves n = tau Z: n <- max(1, tau Z + 3 (A - a*)) and
   tau = n / Z, where Z is the mean of the chains' total rates. The last value is frozen.
+- `steady` is `robust` with the same small gain at every step, g = 1 / (10 a*): it never settles, which is what a target
+  that keeps changing (a model in training) wants. The last value is frozen.
 """
 
 from typing import Any, NamedTuple
@@ -25,7 +27,8 @@ from jaxtyping import Array, Float
 from discrax.core.kernel import Info, Rated, State, Tunable
 from discrax.core.target import Target
 
-RULES = ("robust", "paper")
+RULES = ("robust", "paper", "steady")
+_STEADY = 10.0
 _AVERAGING = 4.0  # the weight of step t in the averages grows like t^_AVERAGING
 
 
@@ -101,7 +104,8 @@ class AcceptanceRate(eqx.Module):
             proposed = jnp.log(jnp.maximum(jnp.exp(memory.log_scale + log_rate) + gain * error, 1.0)) - log_rate
         else:
             crossings = memory.crossings + (error * memory.last_error < 0)
-            proposed = memory.log_scale + error / (asked * jnp.sqrt(1 + crossings))
+            damping = _STEADY if self.rule == "steady" else jnp.sqrt(1 + crossings)
+            proposed = memory.log_scale + error / (asked * damping)
         kernel = kernel.with_log_scale(target, proposed)
         log_scale = kernel.log_scale(target).astype(jnp.float32)
         steps = memory.steps + 1

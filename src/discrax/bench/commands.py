@@ -51,10 +51,10 @@ def run(
         retry_failed: Run failed cells again.
         data: The folder with data sets such as MNIST; by default the environment variable DISCRAX_DATA.
     """
-    from discrax.bench.data import use_data
     from discrax.bench.executors import get_executor
     from discrax.bench.report import write_report
     from discrax.bench.run import default_folder, run_suites
+    from discrax.data import use_data
 
     if quick and paper:
         raise ValueError("A run is --quick or --paper, not both.")

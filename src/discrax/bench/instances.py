@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterable, Sequence
 import jax
 import numpy as np
 
-from discrax.bench.data import cache_folder, data_file, data_files
+from discrax.bench.data import cache_folder
 from discrax.bench.optimisation import Instances
+from discrax.data import data_file, data_files
 from discrax.problems import MIS, Graph, MaxClique, MaxCut, Partition, generators
 from discrax.problems.computation import network_graph
 from discrax.solving import solve_many

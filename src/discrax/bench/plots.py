@@ -490,6 +490,52 @@ def bars(rows: Sequence[Row], options: Options) -> Figure | None:
     return figure
 
 
+def pictures(rows: Sequence[Row], options: Options) -> Figure | None:
+    """Snapshots of chains as pictures: a line for each sampler, a block of chains for each snapshot.
+
+    Pictures are the numbers of `training.pixels`: the bits of a number are a row of pixels.
+    """
+    sheets: dict[str, np.ndarray] = {}
+    shape: dict[str, int] = {}
+    for name, members in _by_hue(rows, options).items():
+        single = {row["metric"]: int(row["value"]) for row in members if row["metric"].startswith("pixels_")}
+        lines = sorted((row["x"], int(row["value"])) for row in members if row["metric"] == "pixels")
+        if lines:
+            shape = shape or single
+            sheets[name] = _sheet(np.array([bits for _, bits in lines], np.int64), single)
+    if not sheets:
+        return None
+    sheets = {name: sheet for name, sheet in sheets.items() if sheet.shape == next(iter(sheets.values())).shape}
+    picture = np.concatenate(list(sheets.values()))
+    figure = Figure(figsize=(11, 11 * picture.shape[0] / picture.shape[1] + 0.6), layout="constrained")
+    ax = figure.subplots()
+    ax.imshow(np.ma.masked_invalid(picture), cmap="gray", vmin=0, vmax=1, interpolation="none")
+    ax.set_yticks((np.arange(len(sheets)) + 0.5) * picture.shape[0] / len(sheets), list(sheets))
+    steps = [f"{shape['pixels_every'] * (place + 1):,}" for place in range(shape["pixels_snapshots"])]
+    ax.set_xticks((np.arange(len(steps)) + 0.5) * picture.shape[1] / len(steps), steps)
+    ax.xaxis.tick_top()
+    ax.xaxis.set_label_position("top")
+    ax.set_xlabel("steps")
+    ax.spines[:].set_visible(False)
+    ax.tick_params(length=0)
+    _recolour(figure)
+    return figure
+
+
+def _sheet(lines: np.ndarray, shape: Mapping[str, int]) -> np.ndarray:
+    """All pictures of a sampler side by side, with gaps (NaN) between them and wider ones between snapshots."""
+    snapshots, shown, height, width = (shape[f"pixels_{name}"] for name in ("snapshots", "shown", "height", "width"))
+    across = math.ceil(math.sqrt(shown))
+    down = math.ceil(shown / across)
+    bits = (lines[:, None] >> np.arange(width)) & 1
+    blocks = np.full((snapshots, down * across, height + 1, width + 1), np.nan)
+    blocks[:, :shown, :height, :width] = bits.reshape(snapshots, shown, height, width)
+    blocks = blocks.reshape(snapshots, down, across, height + 1, width + 1).transpose(0, 1, 3, 2, 4)
+    blocks = blocks.reshape(snapshots, down * (height + 1), across * (width + 1))
+    blocks = np.pad(blocks, ((0, 0), (2, 2), (2, 2)), constant_values=np.nan)
+    return np.concatenate(list(blocks), axis=1)
+
+
 KINDS: dict[str, Callable[[Sequence[Row], Options], Figure | None]] = {
     "curve": curve,
     "efficiency": efficiency,
@@ -499,6 +545,7 @@ KINDS: dict[str, Callable[[Sequence[Row], Options], Figure | None]] = {
     "heat": heat,
     "weights": weights,
     "bars": bars,
+    "pictures": pictures,
 }
 
 
@@ -594,7 +641,11 @@ def _line(
 def _band(ax: Axes, places: Mapping[Any, Mean], name: str, options: Options) -> None:
     if not any(each.error for each in places.values()):
         return
-    low = [max(each.value - each.error, each.value * 1e-3) for each in places.values()]
+    # Positive values may stand on a log axis, which ends above 0; others do not.
+    low = [
+        max(each.value - each.error, each.value * 1e-3) if each.value > 0 else each.value - each.error
+        for each in places.values()
+    ]
     high = [each.value + each.error for each in places.values()]
     ax.fill_between(list(places), low, high, color=options["palette"][name].colour, alpha=0.2, lw=0)
 

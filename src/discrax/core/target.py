@@ -8,7 +8,8 @@ abstract class:
   sites;
 - `RatioUpdates`: new log-ratios after a few sites changed, cheaper than from scratch;
 - `Coloured`: a colouring such that sites of one colour are independent given the others;
-- `QuadraticForm`: a Hessian that does not depend on the state.
+- `QuadraticForm`: a Hessian that does not depend on the state;
+- `Layered`: hidden units, given which the sites are independent, and the other way round.
 
 A kernel names the capabilities it cannot do without in `Kernel.needs`. Everything else falls back to `log_prob` and
 its gradient.
@@ -124,6 +125,18 @@ class QuadraticForm(Target):
     @abstractmethod
     def hessian(self) -> tuple[Int[np.ndarray, "m 2"], Float[np.ndarray, " m"]]:
         """Pairs of sites, each once, and the entry there; on one-hot embeddings it is the same for every level."""
+
+
+class Layered(Target):
+    """hidden units, given which the sites are independent"""
+
+    @abstractmethod
+    def hidden_logits(self, e: Float[Array, "..."]) -> Float[Array, " hidden"]:
+        """Log-odds of the hidden units to be on, given the embedding of the sites."""
+
+    @abstractmethod
+    def site_logits(self, h: Float[Array, " hidden"]) -> Float[Array, "..."]:
+        """Given which hidden units are on: log-odds of code 1, or with more than two levels a logit for each."""
 
 
 Capability = TypeVar("Capability", bound=Target)

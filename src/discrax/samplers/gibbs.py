@@ -1,12 +1,14 @@
 """Gibbs sampling: sites are redrawn from their exact conditionals, so nothing is ever rejected.
 
 With r_c = log pi(x with x_i = c) - log pi(x), the conditional of site i is softmax_c(r_c); for two levels the site
-flips with probability sigmoid(r). Three scans:
+flips with probability sigmoid(r). Four scans:
 
 - `random`: one uniformly chosen free site a step;
 - `systematic`: one free site a step, in order;
 - `chromatic`: all sites in a step, one colour after another. Sites of a colour do not interact, so they are redrawn
-  together, and log pi changes by the sum of their log-ratios.
+  together, and log pi changes by the sum of their log-ratios;
+- `layers`: all hidden units given the sites, then all sites given the hidden units (of a Boltzmann machine whose
+  hidden units are summed out).
 """
 
 from typing import ClassVar
@@ -24,7 +26,9 @@ from discrax.core.statistics import compensated_add
 from discrax.core.target import (
     Coloured,
     ExactRatios,
+    Layered,
     Target,
+    Tempered,
     conditional_ratios,
     effective_ratios,
     evaluate,
@@ -109,11 +113,47 @@ class ChromaticGibbs(Kernel):
         return after, scalar_info(1, True, space.distance(state.x, x), colouring.num_colours, is_invalid)
 
 
-SCANS = ("random", "systematic", "chromatic")
+class LayerGibbs(Kernel):
+    """Redraws the hidden units, then all sites."""
+
+    needs: ClassVar[tuple[type[Target], ...]] = (Layered,)
+
+    def init(self, target: Target, x: Integer[Array, "*shape"]) -> State:
+        layered = self._layered(target)
+        return State(x, log_prob(target, x), layered.hidden_logits(target.space.embed(x)))
+
+    def step(self, key: PRNGKeyArray, target: Target, state: State) -> tuple[State, Info]:
+        space, layered, hidden = target.space, self._layered(target), state.cache
+        bits = random.words(key, hidden.size + space.num_sites)
+        h = random.to_uniform(bits[: hidden.size]) < jax.nn.sigmoid(hidden)
+        logits = layered.site_logits(h.astype(hidden.dtype)).reshape(space.num_sites, -1)
+        if space.has_two_levels:
+            new = random.to_uniform(bits[hidden.size :]) < jax.nn.sigmoid(logits[:, 0])
+        else:
+            new = draw_levels(bits[hidden.size :], logits)
+        x = materialised(new.astype(space.dtype).reshape(space.shape))
+        if space.frozen is not None:
+            x = jnp.where(space.frozen.mask, state.x, x)
+        after = State(x, log_prob(target, x), layered.hidden_logits(space.embed(x)))
+        return after, scalar_info(1, True, space.distance(state.x, x), 1, False)
+
+    def _layered(self, target: Target) -> Layered:
+        if isinstance(target, Tempered):
+            raise ValueError(
+                "Gibbs sampling by layers takes no temperature: given its hidden units a tempered machine's sites are "
+                "not independent; use another sampler, such as 'pas'."
+            )
+        assert isinstance(target, Layered)
+        return target
+
+
+SCANS = ("random", "systematic", "chromatic", "layers")
 
 
 def gibbs(scan: str = "random") -> Kernel:
-    """Gibbs sampling; `scan` is "random", "systematic" or "chromatic"."""
+    """Gibbs sampling; `scan` is "random", "systematic", "chromatic" or "layers"."""
     if scan not in SCANS:
         raise unknown_name("scan", scan, SCANS)
+    if scan == "layers":
+        return LayerGibbs()
     return ChromaticGibbs() if scan == "chromatic" else Gibbs(scan)

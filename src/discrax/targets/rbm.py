@@ -18,12 +18,12 @@ from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
 from discrax.core.space import Binary, Categorical
-from discrax.core.target import Target
+from discrax.core.target import Layered
 
 _ARRAYS = ("weights", "visible_bias", "hidden_bias", "shape")
 
 
-class RBM(Target):
+class RBM(Layered):
     """Binary sites: log pi(v) = b'v + sum_m softplus(c_m + W_m v), v in {0, 1}^visible."""
 
     space: Binary
@@ -68,11 +68,16 @@ class RBM(Target):
         _save(path, self)
 
     def log_prob(self, e: Float[Array, "..."]) -> Float[Array, ""]:
-        v = e.reshape(-1)
-        return jnp.dot(self.visible_bias, v) + jnp.sum(jax.nn.softplus(self.hidden_bias + self.weights @ v))
+        return jnp.dot(self.visible_bias, e.reshape(-1)) + jnp.sum(jax.nn.softplus(self.hidden_logits(e)))
+
+    def hidden_logits(self, e: Float[Array, "..."]) -> Float[Array, " hidden"]:
+        return self.hidden_bias + self.weights @ e.reshape(-1)
+
+    def site_logits(self, h: Float[Array, " hidden"]) -> Float[Array, "..."]:
+        return (self.visible_bias + h @ self.weights).reshape(self.space.shape)
 
 
-class CategoricalRBM(Target):
+class CategoricalRBM(Layered):
     """One-hot sites: log pi(v) = sum_n b_n'v_n + sum_m softplus(c_m + sum_n W_mn'v_n)."""
 
     space: Categorical
@@ -118,9 +123,15 @@ class CategoricalRBM(Target):
         _save(path, self)
 
     def log_prob(self, e: Float[Array, "..."]) -> Float[Array, ""]:
-        v = e.reshape(-1)
-        W = self.weights.reshape(self.weights.shape[0], -1)
-        return jnp.dot(self.visible_bias.reshape(-1), v) + jnp.sum(jax.nn.softplus(self.hidden_bias + W @ v))
+        linear = jnp.dot(self.visible_bias.reshape(-1), e.reshape(-1))
+        return linear + jnp.sum(jax.nn.softplus(self.hidden_logits(e)))
+
+    def hidden_logits(self, e: Float[Array, "..."]) -> Float[Array, " hidden"]:
+        return self.hidden_bias + self.weights.reshape(len(self.hidden_bias), -1) @ e.reshape(-1)
+
+    def site_logits(self, h: Float[Array, " hidden"]) -> Float[Array, "..."]:
+        logits = self.visible_bias.reshape(-1) + h @ self.weights.reshape(len(self.hidden_bias), -1)
+        return logits.reshape(*self.space.shape, self.space.num_levels)
 
 
 def _float(array: ArrayLike) -> Array:

@@ -15,6 +15,7 @@ from discrax.bench.printed import find_printed
 from discrax.bench.suite import Size, Table, find
 from discrax.bench.suites import discs_optimisation as suites
 from discrax.core.target import Tempered
+from discrax.data import folder as folders
 from discrax.problems import Graph
 from discrax.samplers import dlmc, pas
 from discrax.sampling.auto import default_adapter
@@ -28,7 +29,7 @@ def own_cache(tmp_path, monkeypatch):
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """A data folder of small files that are known by their own checksums."""
-    monkeypatch.setenv(data.VARIABLE, str(tmp_path))
+    monkeypatch.setenv(folders.VARIABLE, str(tmp_path))
 
     def write(name, **arrays):
         path = tmp_path / name
@@ -37,7 +38,7 @@ def folder(tmp_path, monkeypatch):
             path.write_text(json.dumps(arrays))
         else:
             np.savez(path, **arrays)
-        monkeypatch.setitem(data._SHA256, name, hashlib.sha256(path.read_bytes()).hexdigest())
+        monkeypatch.setitem(folders._SHA256, name, hashlib.sha256(path.read_bytes()).hexdigest())
         return path
 
     return write
@@ -46,33 +47,10 @@ def folder(tmp_path, monkeypatch):
 # --- Files -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_file_is_found_and_checked(folder, monkeypatch):
-    path = folder("bhoslib/bhoslib_mis.npz", a_e=np.array([[0, 1]]))
-    assert data.data_file("bhoslib/bhoslib_mis.npz") == path
-    monkeypatch.setitem(data._SHA256, "bhoslib/bhoslib_mis.npz", "0" * 64)
-    with pytest.raises(ValueError, match=r"should be 0{64}, but is [0-9a-f]{64}; .*hvidberrrg/benchmark-graphs"):
-        data.data_file("bhoslib/bhoslib_mis.npz")
-
-
-def test_a_missing_file_is_a_sentence(tmp_path, monkeypatch):
-    monkeypatch.delenv(data.VARIABLE, raising=False)
-    with pytest.raises(ValueError, match=r"needs the data set gset: pass --data .*github.com/romank-rudolfovo"):
-        data.data_file("gset/gset.npz")
-    monkeypatch.setenv(data.VARIABLE, str(tmp_path))
-    with pytest.raises(ValueError, match=r"There is no .*gset.npz; expected gset/gset.npz \(.npz: NAME_e"):
-        data.data_file("gset/gset.npz")
-    with pytest.raises(ValueError, match=r"no data file 'gset'; known: .*gset/gset.npz"):
-        data.data_file("gset")
-    with pytest.raises(ValueError, match="There is no mnist in"):
+def test_missing_images_are_a_sentence(tmp_path, monkeypatch):
+    monkeypatch.setenv(folders.VARIABLE, str(tmp_path))
+    with pytest.raises(ValueError, match=r"There is no mnist in .*yann\.lecun\.com"):
         data.images("mnist")
-
-
-def test_every_file_has_a_source_and_a_layout():
-    sets = {name.partition("/")[0] for name in data._SHA256}
-    assert sets == set(data._LAYOUTS)
-    assert sets <= set(data._SOURCES)
-    assert all(len(checksum) == 64 for checksum in data._SHA256.values())
-    assert data.data_files("gset") == ["gset/gset.npz", "gset/gset_meta.json"]
 
 
 # --- Instances -------------------------------------------------------------------------------------------------------
@@ -106,8 +84,8 @@ def test_references_are_computed_once():
 
 
 def test_formulas_become_graphs_of_conflicts(folder, monkeypatch):
-    for name in [name for name in data._SHA256 if name.startswith("satlib/")]:
-        monkeypatch.delitem(data._SHA256, name)
+    for name in [name for name in folders._SHA256 if name.startswith("satlib/")]:
+        monkeypatch.delitem(folders._SHA256, name)
     folder("satlib/CBS_a.npz", clauses=np.array([[[1, 2, 3], [-1, -2, 3]], [[1, 2, 3], [1, 2, -3]]], np.int8))
     folder("satlib/CBS_b.npz", clauses=np.array([[[1, 2, 3], [4, 5, 6], [-4, -5, -6]]], np.int8))
     found = instances.satlib_mis(3)

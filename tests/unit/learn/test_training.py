@@ -1,0 +1,232 @@
+"""Contrastive divergence: it finds the law of the data, and a run that was killed is the run that was not."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from discrax import exact, samplers, targets
+from discrax.adaptation import AcceptanceRate
+from discrax.core.driver import _programs
+from discrax.core.kernel import State, replaced, scalar_info
+from discrax.core.space import Binary
+from discrax.core.target import evaluate
+from discrax.data import Images
+from discrax.learn import NetworkModel, from_function, pcd, random_couplings
+
+optax = pytest.importorskip("optax")
+KEY = jax.random.key(0)
+TRUE = targets.Ising.dense(np.array([[0, 0.8, 0, -0.5], [0.8, 0, 0.4, 0], [0, 0.4, 0, 0.6], [-0.5, 0, 0.6, 0]]))
+DATA = np.asarray(exact.draw(jax.random.key(5), TRUE, 4000))
+SHORT = {"num_steps": 3, "num_updates": 20, "batch_size": 20, "buffer_size": 100, "every": 10, "progress": False}
+
+
+def untrained():
+    return targets.Ising.dense(np.asarray(random_couplings(KEY, 4)))
+
+
+@pytest.mark.parametrize(
+    "sampler", ["pas", *(pytest.param(name, marks=pytest.mark.slow) for name in ("dmala", "gibbs"))]
+)
+def test_the_couplings_of_the_data_are_found(sampler):
+    trained = pcd(
+        KEY, untrained(), DATA, sampler=sampler, num_steps=3, num_updates=1200, batch_size=100, buffer_size=1000,
+        learning_rate=5e-3, ema=0.99, every=400, progress=False,
+    )  # fmt: skip
+    assert trained.is_complete
+    distance = exact.total_variation(exact.law(TRUE), exact.law(trained.ema))
+    assert exact.total_variation(exact.law(TRUE), exact.law(untrained())) > 0.2
+    assert distance < 0.05
+    assert trained.curves["update"].tolist() == [400, 800, 1200]
+    assert abs(trained.curves["gap"][-1]) < 0.2
+    if sampler != "gibbs":
+        assert abs(trained.curves["acceptance"][-1] - 0.574) < 0.3
+
+
+def test_chains_from_the_data_need_no_buffer():
+    trained = pcd(KEY, untrained(), DATA, sampler="gibbs", persistent=False, **SHORT)
+    again = pcd(KEY, untrained(), DATA, sampler="gibbs", persistent=False, starts=DATA[:100], **SHORT)
+    np.testing.assert_array_equal(trained.model.coupling.matrix, again.model.coupling.matrix)
+    np.testing.assert_array_equal(again.buffer, DATA[:100])
+
+
+def test_new_parameters_do_not_compile_again():
+    before = set(_programs)
+    first = pcd(KEY, untrained(), DATA, sampler="dmala", **SHORT)
+    made = set(_programs) - before
+    second = pcd(jax.random.key(1), first.model, DATA[::-1], sampler=first.kernel, **(SHORT | {"num_updates": 17}))
+    assert len(made) == 1
+    assert set(_programs) - before == made
+    assert second.num_updates == 17
+
+
+def test_only_a_part_is_trained():
+    start = targets.Ising.dense(np.asarray(random_couplings(KEY, 4)), field=0.3)
+    trained = pcd(KEY, start, DATA, sampler="dmala", trains=lambda model: model.coupling.matrix, **SHORT)
+    np.testing.assert_array_equal(trained.model.linear, start.linear)
+    np.testing.assert_array_equal(trained.ema.linear, start.linear)
+    assert np.abs(trained.model.coupling.matrix - start.coupling.matrix).max() > 1e-3
+
+
+@pytest.mark.parametrize(
+    "penalty", ["weight_decay", *(pytest.param(name, marks=pytest.mark.slow) for name in ("l1", "penalty"))]
+)
+def test_penalties_keep_parameters_small(penalty):
+    strong = {penalty: (lambda m: 10 * jnp.sum(m.coupling.matrix**2)) if penalty == "penalty" else 10.0}
+    settings = SHORT | {"num_updates": 60, "learning_rate": 0.01}
+    free, held = (pcd(KEY, untrained(), DATA, sampler="dmala", **settings, **kwargs) for kwargs in ({}, strong))
+    assert np.abs(held.model.coupling.matrix).sum() < 0.3 * np.abs(free.model.coupling.matrix).sum()
+    if penalty == "weight_decay":  # biases are not held
+        assert np.abs(held.model.linear).max() > 0
+
+
+def test_refresh_makes_the_kernel_follow_the_model():
+    """The step size that `refresh` sets is that of the trained parameters."""
+    trained = pcd(
+        KEY, untrained(), DATA, sampler="dmala", adaptation=None,
+        refresh=_with_size_of, **SHORT,
+    )  # fmt: skip
+    assert trained.kernel.step_size == pytest.approx(1 + float(jnp.sum(trained.model.coupling.matrix**2)))
+
+
+def _with_size_of(kernel, model):
+    return replaced(kernel, step_size=(1 + jnp.sum(model.coupling.matrix**2)).astype(jnp.float32))
+
+
+def test_greys_are_drawn_anew_in_every_batch():
+    """With one grey of 51 a pixel is on in a fifth of the batches, and the model learns that."""
+    greys = np.full((50, 2, 2), 51, np.uint8)
+    model = from_function(lambda p, e: jnp.sum(p * e), np.zeros((2, 2), np.float32), Binary((2, 2)))
+    trained = pcd(
+        KEY, model, Images("greys", greys, greys, is_dynamic=True), sampler="gibbs", num_steps=8, num_updates=800,
+        batch_size=50, buffer_size=50, learning_rate=0.02, every=400, progress=False,
+    )  # fmt: skip
+    p = 1 / (1 + np.exp(-np.asarray(trained.ema.parameters)))
+    np.testing.assert_allclose(p, 0.2, atol=0.06)
+
+
+def test_divergence_ends_with_a_sentence_and_the_last_good_parameters(tmp_path):
+    start = NetworkModel(lambda image: jnp.sum(image) * 0.0, Binary((2, 2)), bias=np.zeros((2, 2)))
+    data = np.ones((40, 2, 2), np.int8)
+    bad = pcd(KEY, start, data, optimiser=optax.sgd(1e30), sampler="rwm", adaptation=None, **SHORT)
+    assert "Training diverged" in bad.stopped
+    assert not bad.is_complete
+    assert np.isfinite(bad.model.bias).all()
+    gap = pcd(KEY, start, data, optimiser=optax.sgd(3.0), sampler="rwm", adaptation=None, largest_gap=1.0,
+              out=tmp_path / "run", **SHORT)  # fmt: skip
+    assert "differ by" in gap.stopped
+    assert str(tmp_path / "run") in gap.stopped
+    assert (tmp_path / "run" / "checkpoints").is_dir()
+
+
+SCRIPT = """
+import sys
+import jax
+import numpy as np
+from discrax import targets
+from discrax.learn import pcd, random_couplings
+
+rows = np.load(sys.argv[1])
+model = targets.Ising.dense(np.asarray(random_couplings(jax.random.key(0), 4)))
+pcd(jax.random.key(3), model, rows, sampler="pas", num_steps=3, num_updates=10**7, batch_size=20, buffer_size=100,
+    every=10, save_every=10, out=sys.argv[2], progress=False)
+"""
+
+
+def test_killed_and_resumed_is_not_killed(tmp_path):
+    """SIGKILL in the middle of training; parameters, their mean, chains and sampler are the same, bit for bit."""
+    np.save(tmp_path / "rows.npy", DATA)
+    (tmp_path / "train.py").write_text(SCRIPT)
+    folder = tmp_path / "run"
+    process = subprocess.Popen([sys.executable, tmp_path / "train.py", tmp_path / "rows.npy", folder])
+    try:
+        deadline = time.monotonic() + 120
+        while len(_finished(folder)) < 2 and time.monotonic() < deadline:
+            assert process.poll() is None
+            time.sleep(0.05)
+    finally:
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+    last = max(_finished(folder))
+    settings = {"sampler": "pas", "num_steps": 3, "batch_size": 20, "buffer_size": 100, "every": 10, "progress": False}
+    num_updates = last + 40
+    resumed = pcd(
+        jax.random.key(3),
+        untrained(),
+        DATA,
+        num_updates=num_updates,
+        save_every=10,
+        out=folder,
+        resume=True,
+        **settings,
+    )
+    undisturbed = pcd(jax.random.key(3), untrained(), DATA, num_updates=num_updates, **settings)
+    assert resumed.num_updates == undisturbed.num_updates == num_updates
+    for ours, theirs in zip(
+        jax.tree.leaves((resumed.model, resumed.ema, resumed.kernel, resumed.buffer)),
+        jax.tree.leaves((undisturbed.model, undisturbed.ema, undisturbed.kernel, undisturbed.buffer)),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(ours, theirs)
+    np.testing.assert_array_equal(resumed.curves["gap"][-3:], undisturbed.curves["gap"][-3:])
+    assert resumed.curves["update"].tolist() == undisturbed.curves["update"].tolist()
+    with pytest.raises(ValueError, match="another key"):
+        pcd(KEY, untrained(), DATA, num_updates=num_updates, out=folder, resume=True, **settings)
+    with pytest.raises(ValueError, match="already holds a run"):
+        pcd(KEY, untrained(), DATA, num_updates=num_updates, out=folder, **settings)
+    other = settings | {"buffer_size": 200}
+    with pytest.raises(ValueError, match="of another model, sampler, optimiser or buffer size"):
+        pcd(jax.random.key(3), untrained(), DATA, num_updates=num_updates, out=folder, resume=True, **other)
+
+
+def _finished(folder: Path) -> list[int]:
+    found = (folder / "checkpoints").glob("*") if (folder / "checkpoints").is_dir() else []
+    return sorted(int(path.name) for path in found if path.name.isdigit())
+
+
+def test_a_steady_rule_follows_a_target_that_changes():
+    """Its step is as long after ten thousand updates as after one."""
+    rule = AcceptanceRate(rule="steady")
+    target = targets.Bernoulli(np.full(50, 0.3))
+    kernel = samplers.dmala(0.2)
+    adapter = rule.planned(kernel, 1)
+    memory = adapter.init(target, kernel)._replace(crossings=jnp.asarray(1e4), steps=jnp.asarray(1e4))
+    x = target.space.random(KEY)[None]
+    evaluation = jax.vmap(lambda x: evaluate(target, x))(x)
+    states = State(x, evaluation.log_prob, evaluation.ratios)
+    info = jax.tree.map(lambda leaf: leaf[None], scalar_info(0.9, True, 1.0, 1, False))
+    _, after = adapter.update(target, kernel, memory, states, info)
+    assert float(after.log_scale - memory.log_scale) == pytest.approx((0.9 - 0.574) / 5.74, rel=1e-4)
+
+
+@pytest.mark.usefixtures("as_a_user")
+@pytest.mark.parametrize(
+    ("data", "settings", "sentence"),
+    [
+        (np.zeros((0, 4), np.int8), {}, "data is empty"),
+        (np.zeros((5, 3), np.int8), {}, r"data must have shape \(rows, 4\), but has \(5, 3\)"),
+        (np.full((5, 4), 2), {}, "Codes must lie in 0..1"),
+        (DATA, {"num_steps": 0}, "num_steps must be a positive whole number"),
+        (DATA, {"ema": 1.0}, "ema is a decay"),
+        (DATA, {"resume": True}, "needs `out`"),
+        (DATA, {"sampler": "pavg"}, "wants a matrix of second derivatives"),
+        (DATA, {"adaptation": "none"}, "adaptation is 'auto', None or a rule"),
+        (DATA, {"learning_rate": -1.0}, "learning_rate must be positive"),
+        (DATA, {"starts": DATA[:7]}, "multiple of 100 states"),
+    ],
+)
+def test_bad_input(data, settings, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        pcd(KEY, untrained(), data, progress=False, **settings)
+
+
+def test_nothing_to_resume(tmp_path):
+    with pytest.raises(ValueError, match="no checkpoint to resume from"):
+        pcd(KEY, untrained(), DATA, out=tmp_path / "none", resume=True, **SHORT)
