@@ -92,7 +92,7 @@ def main() -> None:
             tyro.cli(sample_model, prog="discrax sample", args=sys.argv[2:])
             return
         if sys.argv[1:2] == ["infill"]:
-            from discrax.text.commands import infill as infill_sentence
+            from discrax.text.commands import infill_sentence
 
             tyro.cli(infill_sentence, prog="discrax infill", args=sys.argv[2:])
             return

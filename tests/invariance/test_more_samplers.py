@@ -70,9 +70,7 @@ QUICK = [
         ("ordinal", "exact-pas-2.5", "ratio"),
         ("ordinal", "ordinal-gwg-2.5", "max"),
         ("ordinal", "mh-uniform-1.5", "sqrt"),
-        ("ordinal", "walk-by-levels", "sqrt"),
     ],
-    ("ordinal-two-levels", "ordinal-gwg-1", "ratio"),
 ]
 CUBIC_CASES += [
     (space, name, "sqrt")

@@ -43,7 +43,9 @@ def steps(kernel, target, x, num: int):
 PAIR = targets.Ising.graph(np.array([[0, 1]]), 0.5)
 
 
-@pytest.mark.parametrize("kind", ["graph", "lattice", "dense", "function"])
+@pytest.mark.parametrize(
+    "kind", ["graph", "lattice", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("dense", "function"))]
+)
 def test_couplings_of_a_half_are_not_truncated_in_a_random_walk(kind):
     """From two equal spins every flip costs one nat; a truncated coupling would cost none."""
     target = {

@@ -21,8 +21,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float, Integer, PRNGKeyArray, UInt8
+from jaxtyping import Array, Float, Integer, PRNGKeyArray, UInt8
 
 from discrax.core import random
 from discrax.data.folder import data_file
@@ -50,16 +51,25 @@ class Images(NamedTuple):
         """Frequencies in `train`: of 1 at each pixel, or of each level on a last axis where there are more than two."""
         if self.is_dynamic:
             return self.train.mean(axis=0) / (_GREYS - 1)
-        if self.num_levels == 2:
-            return self.train.mean(axis=0)
-        return np.stack([(self.train == level).mean(axis=0) for level in range(self.num_levels)], axis=-1)
+        return shares(self.train, self.num_levels)
 
     def binarised(self, rng_seed: int) -> "Images":
         """Dynamic images drawn once for all; others are returned as they are."""
         if not self.is_dynamic:
             return self
         for_train, for_test = random.split(jax.random.key(rng_seed), 2)
-        return self._replace(train=_drawn(for_train, self.train), test=_drawn(for_test, self.test), is_dynamic=False)
+        return self._replace(
+            train=np.asarray(drawn(for_train, self.train)),
+            test=np.asarray(drawn(for_test, self.test)),
+            is_dynamic=False,
+        )
+
+
+def shares(rows: Integer[np.ndarray, "rows *shape"], num_levels: int) -> Float[np.ndarray, "..."]:
+    """How often a site is 1 where there are two levels, else how often it has each level, on a last axis."""
+    if num_levels == 2:
+        return rows.mean(axis=0)
+    return np.stack([(rows == level).mean(axis=0) for level in range(num_levels)], axis=-1)
 
 
 def load_images(name: str, folder: str | os.PathLike | None = None, *, levels: int | None = None) -> Images:
@@ -78,10 +88,11 @@ def load_images(name: str, folder: str | os.PathLike | None = None, *, levels: i
     return _cut(_greys(name, folder), int(levels))
 
 
-def _drawn(key: PRNGKeyArray, greys: np.ndarray) -> np.ndarray:
+def drawn(key: PRNGKeyArray, greys: Integer[Array, "*any"] | Integer[np.ndarray, "*any"]) -> UInt8[Array, "*any"]:
+    """Each pixel v is 1 with probability v / 255."""
     # A word modulo 255 is below v with probability v / 255, up to 2^-24.
-    words = np.asarray(random.words(key, greys.size)) % (_GREYS - 1)
-    return (words.reshape(greys.shape) < greys).astype(np.uint8)
+    words = random.words(key, greys.size).reshape(greys.shape) % np.uint32(_GREYS - 1)
+    return (words < greys).astype(jnp.uint8)
 
 
 def _cut(images: Images, levels: int) -> Images:

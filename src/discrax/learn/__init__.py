@@ -1,6 +1,7 @@
 """Training of energy models on data, and what they are worth."""
 
 from discrax.learn.ais import AIS, ais, rbm_log_Z
+from discrax.learn.frequencies import frequencies
 from discrax.learn.mixing import mixing_curves, snapshots
 from discrax.learn.models import NetworkModel, PairwisePotts, convnet, from_function, random_couplings, resnet
 from discrax.learn.quality import covariance_error, marginal_error, mmd
@@ -15,6 +16,7 @@ __all__ = [
     "ais",
     "convnet",
     "covariance_error",
+    "frequencies",
     "from_function",
     "marginal_error",
     "mixing_curves",

@@ -41,7 +41,6 @@ from discrax.sampling.progress import ProgressBar, wants_progress
 from discrax.sampling.sample import work_per_step
 from discrax.targets.rbm import RBM, CategoricalRBM
 
-_RARE = 0.01  # the least probability of a level in a base made from data
 _KNOTS = np.linspace(0, 1, 21)[1:]  # where the pilot tunes
 _PILOT_CHAINS, _PILOT_STEPS = 20, 50
 _RESAMPLES = 2000
@@ -146,23 +145,6 @@ def ais(
             acceptance.append(np.asarray(accepted))
             bar.advance(count, float(acceptance[-1].mean()))
     return _estimate(log_weights, np.asarray(states.x), np.concatenate(acceptance))
-
-
-def frequencies(rows: ArrayLike, num_levels: int = 2) -> Float[np.ndarray, "..."]:
-    """A base from data: how often each pixel is 1, or has each level, over rows of codes; at least 0.01 each."""
-    rows = np.asarray(rows)
-    if not np.issubdtype(rows.dtype, np.integer) or rows.ndim < 2 or not len(rows):
-        raise ValueError(f"rows must be integer codes (rows, *sites), but got {rows.dtype} of shape {rows.shape}.")
-    if rows.min() < 0 or rows.max() >= num_levels:
-        raise ValueError(
-            f"rows must hold codes 0..{num_levels - 1}, but they run from {rows.min()} to {rows.max()}; "
-            "draw dynamic images with `binarised`, or set num_levels."
-        )
-    if num_levels == 2:
-        return np.clip(rows.mean(axis=0), _RARE, 1 - _RARE)
-    shares = np.stack([(rows == level).mean(axis=0) for level in range(num_levels)], axis=-1)
-    shares = np.maximum(shares, _RARE)
-    return shares / shares.sum(axis=-1, keepdims=True)
 
 
 # --- The bridge ------------------------------------------------------------------------------------------------------

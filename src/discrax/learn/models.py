@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike
 from discrax.core.levels import at_level
 from discrax.core.space import Binary, Categorical, Space
 from discrax.core.target import Evaluation, ExactRatios, Target
+from discrax.learn.frequencies import smoothed
 from discrax.learn.networks import ConvNet, ResNet, initialised
 
 
@@ -127,7 +128,7 @@ class PairwisePotts(ExactRatios):
     @classmethod
     def untrained(cls, frequencies: ArrayLike) -> "PairwisePotts":
         """Independent sites with the frequencies (sites, levels) of the data, and no couplings."""
-        logits = np.log(_clipped(frequencies))
+        logits = np.log(smoothed(frequencies, np.shape(frequencies)[-1]))
         return cls(np.zeros(2 * logits.shape), logits)
 
     def _effects(self, e: Float[Array, "n q"]) -> Float[Array, "n q"]:
@@ -167,7 +168,7 @@ def from_function(function: Callable[[Any, Array], Array], parameters: Any, spac
     """A model of any function of parameters (a pytree of arrays) and of the embedding of a state."""
     if not callable(function):
         raise TypeError(f"function must be callable with (parameters, embedding), but got {type(function).__name__}.")
-    return FunctionModel(function, jax.tree.map(jnp.asarray, parameters), space)
+    return FunctionModel(function=function, parameters=jax.tree.map(jnp.asarray, parameters), space=space)
 
 
 def trained_parts(model: Target) -> Any:
@@ -185,13 +186,8 @@ def log_odds(frequencies: ArrayLike, space: Space) -> Float[np.ndarray, "..."]:
     expected = space.shape if space.has_two_levels else (*space.shape, space.num_levels)
     if p.shape != expected or not ((p >= 0) & (p <= 1)).all():
         raise ValueError(f"frequencies must be probabilities of shape {expected}, but got shape {p.shape}.")
-    p = _clipped(p)
+    p = smoothed(p, space.num_levels)
     return np.log(p) - np.log1p(-p) if space.has_two_levels else np.log(p)
-
-
-def _clipped(frequencies: ArrayLike) -> Float[np.ndarray, "..."]:
-    """Frequencies drawn a little towards 1/2, so that nothing is impossible."""
-    return np.asarray(frequencies, float) * 0.98 + 0.01
 
 
 def image_space(shape: Sequence[int], num_levels: int) -> Binary | Categorical:

@@ -12,11 +12,10 @@ from numpy.typing import ArrayLike
 
 from discrax.core import random
 from discrax.core.space import code_dtype
-from discrax.learn.training import frequencies, pcd
+from discrax.learn.frequencies import frequencies
+from discrax.learn.training import pcd
 from discrax.samplers import gibbs
 from discrax.targets.rbm import RBM, CategoricalRBM
-
-_RARE = 0.01  # frequencies are clipped to [0.01, 0.99] before their logarithm is the first bias
 
 
 def train_rbm(
@@ -35,7 +34,7 @@ def train_rbm(
     """Trains an `RBM` (two levels) or a `CategoricalRBM` (more) on integer codes of shape (rows, visible).
 
     Adam on batches of rows in random order; the rows left over when `batch_size` does not divide them sit out one
-    epoch. The visible bias starts at the log-odds of the data (clipped to 0.01 .. 0.99), the weights uniform in
+    epoch. The visible bias starts at the log-odds of the data (mixed with 2 % of 1/2), the weights uniform in
     +-1/sqrt(visible), the hidden bias at 0. With `persistent` the chains, as many as `batch_size`, start at rows of the
     data and go on from batch to batch. For more (averaged parameters, other samplers, checkpoints) see `pcd`.
     """
@@ -95,7 +94,7 @@ def untrained(
     shape = (num_hidden, visible) if num_levels == 2 else (num_hidden, visible, num_levels)
     uniform = random.uniform(key, int(np.prod(shape))).reshape(shape)
     weights = (2 * uniform - 1) / np.sqrt(visible).item()
-    p = np.clip(frequencies(rows, num_levels), _RARE, 1 - _RARE)
+    p = frequencies(rows, num_levels)
     if num_levels == 2:
         return RBM(weights, np.log(p) - np.log1p(-p), np.zeros(num_hidden))
     return CategoricalRBM(weights, np.log(p), np.zeros(num_hidden))

@@ -37,6 +37,8 @@ from discrax.core.kernel import Kernel, Sized, Tunable
 from discrax.core.target import Target
 from discrax.curvature.hessian import Preconditioned
 from discrax.data import Images
+from discrax.data.images import drawn
+from discrax.learn.frequencies import frequencies, smoothed
 from discrax.learn.live import Line
 from discrax.learn.models import trained_parts
 from discrax.samplers import build_kernel
@@ -280,7 +282,7 @@ def one_update(
     order = jax.lax.cond(turn == 0, lambda: _shuffled(for_rows, rows.shape[0]), lambda: state.order)
     batch = rows[jax.lax.dynamic_slice_in_dim(order, turn * batch_size, batch_size)]
     if settings.is_dynamic:
-        batch = binarised(for_pixels, batch)
+        batch = drawn(for_pixels, batch).astype(model.space.dtype)
     first = jnp.remainder(state.update * batch_size, state.buffer.shape[0])
     x = jax.lax.dynamic_slice_in_dim(state.buffer, first, batch_size) if settings.is_persistent else batch
 
@@ -324,12 +326,6 @@ def one_update(
 
 def _shuffled(key: PRNGKeyArray, count: int) -> Int[Array, " rows"]:
     return jnp.argsort(random.words(key, count)).astype(jnp.int32)
-
-
-def binarised(key: PRNGKeyArray, greys: Integer[Array, "*any"]) -> Integer[Array, "*any"]:
-    """Every pixel is 1 with probability grey / 255."""
-    uniform = random.uniform(key, greys.size).reshape(greys.shape)
-    return (255 * uniform < greys.astype(jnp.float32)).astype(jnp.int8)
 
 
 def _penalties(model: Target, parameters: Any, settings: Settings) -> Float[Array, ""] | float:
@@ -405,13 +401,6 @@ def _rows(model: Target, data: ArrayLike | Images) -> tuple[np.ndarray, bool]:
     return rows, is_dynamic
 
 
-def frequencies(rows: Integer[np.ndarray, "rows *shape"], num_levels: int) -> Float[np.ndarray, "..."]:
-    """How often a site is 1 where there are two levels, else how often it is at each level."""
-    if num_levels == 2:
-        return rows.mean(axis=0)
-    return np.stack([(rows == level).mean(axis=0) for level in range(num_levels)], axis=-1)
-
-
 def _first_chains(key, model: Target, rows: np.ndarray, is_dynamic: bool, starts, buffer_size: int, batch_size: int):
     space, size = model.space, -(-buffer_size // batch_size) * batch_size
     if starts is not None:
@@ -424,9 +413,9 @@ def _first_chains(key, model: Target, rows: np.ndarray, is_dynamic: bool, starts
         return jnp.asarray(starts, space.dtype)
     seed = np.asarray(jax.random.key_data(key)).tolist()
     rng = np.random.default_rng(seed)
-    p = rows.mean(axis=0) / 255 if is_dynamic else frequencies(rows, space.num_levels)
+    p = smoothed(rows.mean(axis=0) / 255) if is_dynamic else frequencies(rows, space.num_levels)
     if space.has_two_levels:
-        return jnp.asarray(rng.random((size, *space.shape)) < 0.98 * p + 0.01, space.dtype)
+        return jnp.asarray(rng.random((size, *space.shape)) < p, space.dtype)
     thresholds = np.cumsum(p, axis=-1)[..., :-1]
     above = rng.random((size, *space.shape, 1)) > thresholds[None]
     return jnp.asarray(above.sum(axis=-1), space.dtype)

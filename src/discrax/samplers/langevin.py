@@ -109,8 +109,9 @@ class DLPTrace(Tunable, Preconditioned):
 
     def prepared(self, target: Target, hessian: Hessian) -> tuple["DLPTrace", str]:
         found = smallest_trace(hessian.matrix)
+        of_sites = found.values.reshape(target.space.num_sites, -1).max(axis=1)  # of a one-hot site, its largest
         # A site without couplings would have D = 0: no limit on its moves, and no scale to tune.
-        values = np.maximum(found.values, 1e-2 * max(found.values.mean(), 1e-6))
+        values = np.maximum(of_sites, 1e-2 * max(of_sites.mean(), 1e-6))
         values = values / values.mean()  # so that step sizes mean what they mean in DMALA
         diagonal = jnp.asarray(values, jnp.result_type(float))
         return replaced(self, diagonal=diagonal), f"{hessian.origin}; {found}"

@@ -10,7 +10,7 @@ from discrax.core.kernel import Kernel, replaced
 from discrax.core.space import Binary, Categorical, Ordinal, Spin
 from discrax.core.target import Tempered, exact_evaluation
 from discrax.exact import law
-from discrax.learn.ais import ais, bridge_to, frequencies, rbm_log_Z
+from discrax.learn.ais import ais, bridge_to, rbm_log_Z
 from discrax.samplers import gibbs
 
 module = importlib.import_module("discrax.learn.ais")  # `discrax.learn.ais` is the function
@@ -40,7 +40,7 @@ def errors_off(result, log_z):
 @pytest.mark.parametrize(
     ("target", "sampler", "base"),
     [
-        (ISING, "block_gibbs", np.full((3, 4), 0.6)),
+        pytest.param(ISING, "block_gibbs", np.full((3, 4), 0.6), marks=pytest.mark.slow),
         (CATEGORICAL_RBM, "gibbs", np.tile([0.2, 0.3, 0.5], (6, 1))),
         *(
             pytest.param(target, sampler, None, marks=pytest.mark.slow)
@@ -123,10 +123,8 @@ def test_frozen_sites_temperatures_and_grids():
 @pytest.mark.parametrize(
     "space",
     [
-        Binary((2, 2)),
         Spin(5, frozen=np.array([True, False, False, True, False])),
         Categorical(4, 3, frozen=np.array([True, False, False, True])),
-        Categorical(5, 2),
     ],
 )
 def test_the_base_is_normalised_and_drawn_as_it_says(space):
@@ -156,14 +154,6 @@ def test_exact_ratios_of_the_bridge():
     by_differences = exact_evaluation(Target.from_log_prob(bridge.log_prob, ISING.space), x)
     np.testing.assert_allclose(here.log_prob, by_differences.log_prob, rtol=1e-5)
     np.testing.assert_allclose(here.ratios, by_differences.ratios, atol=1e-4)
-
-
-def test_frequencies_of_rows():
-    np.testing.assert_allclose(frequencies(np.array([[0, 1, 1], [0, 1, 0]])), [0.01, 0.99, 0.5])
-    shares = frequencies(np.array([[0, 2], [1, 2]]), num_levels=3)
-    np.testing.assert_allclose(shares, [[0.5 / 1.01, 0.5 / 1.01, 0.01 / 1.01], [0.01 / 1.02, 0.01 / 1.02, 1 / 1.02]])
-    with pytest.raises(ValueError, match=r"codes 0\.\.1, but they run from 0 to 2"):
-        frequencies(np.array([[0, 2], [1, 2]]))
 
 
 # --- What is made of the weights -------------------------------------------------------------------------------------
@@ -205,7 +195,7 @@ def test_log_likelihood_of_rows():
 # --- Sums over a layer -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("hidden", "visible", "levels"), [(3, 9, 2), (13, 14, 2), (9, 4, 2), (2, 6, 3), (11, 5, 3)])
+@pytest.mark.parametrize(("hidden", "visible", "levels"), [(13, 14, 2), (9, 4, 2), (2, 6, 3)])
 def test_sums_over_the_smaller_layer(hidden, visible, levels):
     rng = np.random.default_rng(hidden)
     if levels == 2:

@@ -46,7 +46,7 @@ def test_a_kernel_is_tuned_before_the_run():
 
 def test_snapshots():
     starts = np.zeros((20, 3, 3), np.int8)
-    shots = snapshots(jax.random.key(1), ISING, gibbs(), num_chains=20, num_warmup=30, starts=starts, **SETTINGS)
+    shots = snapshots(jax.random.key(1), ISING, gibbs(), num_chains=20, num_warmup=0, starts=starts, **SETTINGS)
     assert shots.shape == (10, 20, 3, 3)
     sites_changed = (shots[0] != 0).sum(axis=(1, 2))
     assert 0 < sites_changed.max() <= 4  # four steps of one site each

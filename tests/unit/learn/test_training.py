@@ -69,7 +69,7 @@ def test_new_parameters_do_not_compile_again():
 
 def test_only_a_part_is_trained():
     start = targets.Ising.dense(np.asarray(random_couplings(KEY, 4)), field=0.3)
-    trained = pcd(KEY, start, DATA, sampler="dmala", trains=lambda model: model.coupling.matrix, **SHORT)
+    trained = pcd(KEY, start, DATA, sampler="rwm", trains=lambda model: model.coupling.matrix, **SHORT)
     np.testing.assert_array_equal(trained.model.linear, start.linear)
     np.testing.assert_array_equal(trained.ema.linear, start.linear)
     assert np.abs(trained.model.coupling.matrix - start.coupling.matrix).max() > 1e-3
@@ -81,7 +81,7 @@ def test_only_a_part_is_trained():
 def test_penalties_keep_parameters_small(penalty):
     strong = {penalty: (lambda m: 10 * jnp.sum(m.coupling.matrix**2)) if penalty == "penalty" else 10.0}
     settings = SHORT | {"num_updates": 60, "learning_rate": 0.01}
-    free, held = (pcd(KEY, untrained(), DATA, sampler="dmala", **settings, **kwargs) for kwargs in ({}, strong))
+    free, held = (pcd(KEY, untrained(), DATA, sampler="rwm", **settings, **kwargs) for kwargs in ({}, strong))
     assert np.abs(held.model.coupling.matrix).sum() < 0.3 * np.abs(free.model.coupling.matrix).sum()
     if penalty == "weight_decay":  # biases are not held
         assert np.abs(held.model.linear).max() > 0

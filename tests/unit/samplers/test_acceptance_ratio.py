@@ -114,7 +114,15 @@ PATHS = [
 ]
 
 
-@pytest.mark.parametrize(("name", "sampler", "length", "g"), PATHS, ids=[f"{s}-{t}-{g}" for t, s, _, g in PATHS])
+QUICK = ("pas-spin-ratio", "pas-categorical-frozen-sqrt", "gwg-binary-frozen-sqrt", "pas-ordinal-gradient-min")
+
+
+def path_case(name: str, sampler: str, length: float, g: str):
+    label = f"{sampler}-{name}-{g}"
+    return pytest.param(name, sampler, length, g, id=label, marks=() if label in QUICK else pytest.mark.slow)
+
+
+@pytest.mark.parametrize(("name", "sampler", "length", "g"), [path_case(*case) for case in PATHS])
 def test_paths(monkeypatch, name, sampler, length, g):
     target = TARGETS[name]()
     replace = sampler == "gwg"

@@ -24,7 +24,7 @@ def data_sets(size: Size) -> tuple[str, ...]:
 def network(data: str, size: Size) -> Call:
     """A network trained on a data set, with as much effort as the size allows."""
     if size is Size.QUICK:
-        small = {"width": 16, "num_blocks": 4, "num_updates": 300, "num_steps": 10, "learning_rate": 1e-3}
+        small = {"width": 16, "num_blocks": 4, "num_updates": 200, "num_steps": 5, "learning_rate": 1e-3}
         return call("discrax.bench.training:trained_resnet", data=data, **small, buffer_size=1_000)
     updates, steps = (50_000, 60) if size is Size.PAPER else (5_000, 40)
     return call(

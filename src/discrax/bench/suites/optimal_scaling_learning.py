@@ -27,11 +27,11 @@ SAMPLERS = {  # weight, as a label and as an argument, and tuning
     "ALBP_2": ("sqrt(t)", "sqrt", "auto"),
 }
 _GRID = {
-    Size.QUICK: (2, 5, 15),
+    Size.QUICK: (2, 10),
     Size.DEFAULT: (5, 10, 20, 40, 80),
     Size.PAPER: (5, 10, 15, 20, 30, 40, 60, 80, 100),
 }
-_UPDATES = {Size.QUICK: 200, Size.DEFAULT: 2_000, Size.PAPER: 50_000}
+_UPDATES = {Size.QUICK: 150, Size.DEFAULT: 2_000, Size.PAPER: 50_000}
 
 
 def fewest_steps(rows: list[Row]) -> list[Row]:

@@ -1,0 +1,27 @@
+"""How often sites have their levels in data: where models, chains and bridges start."""
+
+import numpy as np
+from jaxtyping import Float
+from numpy.typing import ArrayLike
+
+from discrax.data.images import shares
+
+_UNIFORM = 0.02  # the share of the uniform law that is mixed in
+
+
+def frequencies(rows: ArrayLike, num_levels: int = 2) -> Float[np.ndarray, "..."]:
+    """How often each site is 1, or has each level, over rows of codes; a little mixed with 1/2, see `smoothed`."""
+    rows = np.asarray(rows)
+    if not np.issubdtype(rows.dtype, np.integer) or rows.ndim < 2 or not len(rows):
+        raise ValueError(f"rows must be integer codes (rows, *sites), but got {rows.dtype} of shape {rows.shape}.")
+    if rows.min() < 0 or rows.max() >= num_levels:
+        raise ValueError(
+            f"rows must hold codes 0..{num_levels - 1}, but they run from {rows.min()} to {rows.max()}; "
+            "draw dynamic images with `binarised`, or set num_levels."
+        )
+    return smoothed(shares(rows, num_levels), num_levels)
+
+
+def smoothed(p: ArrayLike, num_levels: int = 2) -> Float[np.ndarray, "..."]:
+    """Probabilities mixed with 2 % of the uniform law, so that nothing is impossible."""
+    return (1 - _UNIFORM) * np.asarray(p, float) + _UNIFORM / num_levels

@@ -1,0 +1,77 @@
+"""`discrax infill --checkpoint FOLDER "the [MASK] sat on [MASK]"`."""
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+
+def infill_sentence(
+    sentence: str,
+    /,
+    checkpoint: Path,
+    sampler: str = "pas",
+    chains: int = 25,
+    steps: int = 50,
+    top: int = 5,
+    all_tokens: bool = False,
+    seed: int = 0,
+    out: Path | None = None,
+) -> None:
+    """Fills in the [MASK]s of a sentence with a masked language model (BERT) and prints the most probable fillings.
+
+    Args:
+        sentence: Words, with [MASK] for each one that is wanted. For a model of sequences, letters without spaces.
+        checkpoint: The folder of the model, as Hugging Face writes it: config.json, vocab.txt, model.safetensors.
+        sampler: `discrax samplers` lists them.
+        chains: Fillings that are drawn.
+        steps: Of the sampler, for each of them.
+        top: How many are kept, the most probable ones.
+        all_tokens: Special and unused tokens of the vocabulary may be filled in as well.
+        seed: Of the random numbers.
+        out: Where to write the fillings, as JSON.
+    """
+    import jax
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from discrax.text.infilling import infill
+
+    if out is not None and out.is_dir():
+        raise ValueError(f"--out is the file to write the fillings to, but {out} is a folder.")
+    found = infill(
+        jax.random.key(seed),
+        checkpoint,
+        sentence,
+        sampler=sampler,
+        num_chains=chains,
+        num_steps=steps,
+        top=top,
+        all_tokens=all_tokens,
+    )
+    console = Console()
+    if found.unknown:
+        console.print(Text(f"Not in the vocabulary, read as [UNK]: {', '.join(found.unknown)}."))
+    table = Table("log probability", "chains", "sentence")
+    probabilities = dict(zip(found.sentences, found.log_probs, strict=True))
+    for filled, count in Counter(found.sentences).items():
+        table.add_row(f"{probabilities[filled]:.3f}", str(count), Text(filled))
+    console.print(table)
+    if out is not None:
+        about: dict[str, Any] = {
+            "sentence": sentence,
+            "checkpoint": str(checkpoint),
+            "sampler": sampler,
+            "chains": chains,
+            "steps": steps,
+            "seed": seed,
+            "unknown": list(found.unknown),
+            "filled": [
+                {"sentence": filled, "words": list(words), "log_prob": float(log_prob)}
+                for filled, words, log_prob in zip(found.sentences, found.words, found.log_probs, strict=True)
+            ],
+        }
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_text(json.dumps(about, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        console.print(Text(str(out)))
