@@ -44,6 +44,7 @@ from discrax.data import Images, load_images
 from discrax.learn import models, quality
 from discrax.learn.ais import ais, log_probs_of
 from discrax.learn.commands import warmed_adam
+from discrax.learn.frequencies import smoothed
 from discrax.learn.mixing import mixing_curves
 from discrax.learn.mixing import snapshots as snapshots_of
 from discrax.learn.training import Trained, pcd
@@ -51,7 +52,6 @@ from discrax.sampling import sample
 
 Kept = TypeVar("Kept")
 _COMPARED = 5000  # states of the chains and samples that are compared
-_LEAST = 0.01  # the least frequency of a level in the base of annealed importance sampling
 
 
 # --- Couplings that are learnt again ---------------------------------------------------------------------------------
@@ -78,21 +78,26 @@ def estimation(learning_rate: float, l1: float = 0.0, buffer_size: int = 5000) -
     """J learnt by persistent contrastive divergence with the cell's sampler; `l1` weighs the sum of all |J_ij|."""
 
     def run(cell: Cell) -> tuple[list[Number], Timing]:
+        import scipy.linalg  # noqa: F401  # loads the library whose threads are limited
+        from threadpoolctl import threadpool_limits  # comes with scikit-learn
+
         known, sampler, refresh = _known(cell.target), cell.sampler(), None
         if isinstance(sampler, Following):
             sampler, refresh = sampler.kernel(known), sampler.refresh
-        trained = _trained(
-            cell,
-            known.untrained(cell.seed),
-            known.rows,
-            sampler=sampler,
-            refresh=refresh,
-            buffer_size=buffer_size,
-            learning_rate=learning_rate * known.factor,
-            l1=l1 / known.factor,
-            trains=known.part,
-            largest_gap=math.inf,  # samplers that fail are part of the comparison
-        )
+        # With several threads OpenBLAS takes 80 times as long for the eigenvectors of a small matrix as with one.
+        with threadpool_limits(1, user_api="blas"):
+            trained = _trained(
+                cell,
+                known.untrained(cell.seed),
+                known.rows,
+                sampler=sampler,
+                refresh=refresh,
+                buffer_size=buffer_size,
+                learning_rate=learning_rate * known.factor,
+                l1=l1 / known.factor,
+                trains=known.part,
+                largest_gap=math.inf,  # samplers that fail are part of the comparison
+            )
         J = np.asarray(known.part(trained.model), np.float64) / known.factor
         error = float(np.linalg.norm(J - known.couplings) / math.sqrt(len(J)))
         chains, rows = trained.buffer[:_COMPARED], known.rows[:_COMPARED]
@@ -257,7 +262,7 @@ def likelihood(
             images,
             sampler=cell.sampler(),
             buffer_size=buffer_size,
-            optimiser=_warmed_adam(learning_rate, cell.budget.num_samples),
+            optimiser=warmed_adam(learning_rate, max(1, cell.budget.num_samples // 5)),
         )
         numbers = [Number("diverged", float(trained.stopped is not None)), *_of_training(trained)]
         if trained.stopped is None:
@@ -271,7 +276,7 @@ def _log_likelihood(cell: Cell, model: Target, images: Images, num_temperatures:
     found = ais(
         jax.random.key(cell.seed),
         model,
-        base=np.clip(images.mean, _LEAST, 1 - _LEAST),
+        base=smoothed(images.mean, images.num_levels),
         num_temperatures=num_temperatures,
         progress=False,
     )
@@ -306,7 +311,7 @@ def trained_resnet(
             num_steps=num_steps,
             num_updates=num_updates,
             buffer_size=buffer_size,
-            optimiser=_warmed_adam(learning_rate, num_updates),
+            optimiser=warmed_adam(learning_rate, max(1, num_updates // 5)),
             every=max(1, num_updates // 20),
             progress=False,
         )
@@ -321,11 +326,6 @@ def trained_resnet(
 def _network(images: Images, width: int, num_blocks: int, seed: int) -> models.NetworkModel:
     key = jax.random.key(seed + 1)
     return models.resnet(key, images.shape, width=width, num_blocks=num_blocks, frequencies=images.mean)
-
-
-@lru_cache(maxsize=64)  # the same object for the same settings, so that programs are shared
-def _warmed_adam(learning_rate: float, num_updates: int) -> Any:
-    return warmed_adam(learning_rate, num_updates)
 
 
 def snapshots(num_shown: int = 16) -> Experiment:

@@ -71,9 +71,9 @@ def train(
             rate = 1e-3 if model in ("rbm", "ising", "potts") else 1e-4
         config: dict[str, Any] = {
             "data": data, "model": model, "sampler": sampler, "steps": steps, "updates": updates,
-            "warmup": max(1, updates // 5), "batch": batch, "buffer": buffer, "rate": rate, "hidden": hidden, "width": width, "blocks": blocks, "levels": levels,
-            "ema": ema, "l1": l1, "weight_decay": weight_decay, "seed": seed, "every": every,
-            "data_folder": None if data_folder is None else str(data_folder.resolve()),
+            "warmup": max(1, updates // 5), "batch": batch, "buffer": buffer, "rate": rate, "hidden": hidden,
+            "width": width, "blocks": blocks, "levels": levels, "ema": ema, "l1": l1, "weight_decay": weight_decay,
+            "seed": seed, "every": every, "data_folder": None if data_folder is None else str(data_folder.resolve()),
         }  # fmt: skip
     folder = config["data_folder"]
     levels_of_greys = None if config["levels"] == 2 else config["levels"]

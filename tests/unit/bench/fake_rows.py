@@ -9,6 +9,7 @@ from discrax.bench import store
 from discrax.bench.cell import Budget, Cell, call
 from discrax.bench.store import Number, Timing
 from discrax.bench.suite import Suite, Table, figure, note
+from discrax.bench.training import pixels
 
 CHAINS = 16
 
@@ -92,6 +93,17 @@ def every_plot():
                 ess = 0.02 * sigma**0.4 * np.exp(-8 * (alpha - best) ** 2)
                 yield from rows({"ESS_per_step": float(ess)}, cell("AB-trace", "", sigma=sigma, alpha=f"{alpha:.1f}"))
 
+    def snapshots():
+        for name in ("PAS", "DMALA"):
+            shots = generator.integers(0, 2, (3, 4, 8, 8)).astype(np.int8)
+            found: dict = {}
+            for number in pixels(shots, 100):
+                if number.x is None:
+                    found[number.metric] = number.value
+                else:
+                    found.setdefault(number.metric, {})[number.x] = number.value
+            yield from rows(found, cell(name, "", dataset="digits"))
+
     by_size = list(against_size())
     grid = list(scale_and_exponent())
     return (
@@ -103,6 +115,7 @@ def every_plot():
         ("heat", {}, grid),
         ("weights", {}, grid),
         ("bars", {"panels": ("task", "N")}, by_size),
+        ("pictures", {"hue": ("dataset", "sampler")}, list(snapshots())),
     )
 
 

@@ -131,8 +131,8 @@ def figure07(size: Size) -> Iterator[Cell]:
 # --- A convolutional network with couplings --------------------------------------------------------------------------
 
 _TRUTH = {
-    # A network trained for a minute or two, and couplings that are learnt with larger steps.
-    Size.QUICK: {"num_updates": 150, "num_steps": 10, "learning_rate": 1e-3, "num_reference": 20, "num_rows": 500},
+    # A network trained for a minute or two.
+    Size.QUICK: {"num_updates": 40, "num_steps": 10, "learning_rate": 3e-4, "num_reference": 10, "num_rows": 200},
     Size.DEFAULT: {"num_updates": 10_000, "num_steps": 50, "learning_rate": 3e-4, "num_reference": 5_000},
     Size.PAPER: {"num_updates": 10_000, "num_steps": 50, "learning_rate": 3e-4, "num_reference": 50_000},
 }
@@ -152,7 +152,7 @@ def _steps(name: str, K: int) -> int:
 
 def _convolutional(size: Size) -> Iterator[Cell]:
     is_quick = size is Size.QUICK
-    updates, rate = (80, 3e-3) if is_quick else (2_000, 3e-4)
+    updates, rate = (40, 1e-3) if is_quick else (2_000, 3e-4)
     for K in (5,) if is_quick else (5, 10, 15, 20):
         for seed in range(5 if size is Size.PAPER else 1):
             for name, (sampler, adaptation) in _CONV_SAMPLERS.items():
@@ -163,7 +163,7 @@ def _convolutional(size: Size) -> Iterator[Cell]:
                     adaptation=adaptation,
                     budget=Budget(50, 0, updates, _steps(name, K)),
                     seed=seed,
-                    measure=call(f"{_LEARNING}:estimation", learning_rate=rate, buffer_size=500 if is_quick else 5000),
+                    measure=call(f"{_LEARNING}:estimation", learning_rate=rate, buffer_size=200 if is_quick else 5000),
                     is_timed=True,
                 )
 
