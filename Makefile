@@ -9,9 +9,8 @@ INSTALLED := $(VENV)/.installed
 demo: $(INSTALLED)
 	$(BIN)/discrax demo
 
-# Most of the time of the quick tests is compilation, and code that is compiled with less care is as right.
 test: check
-	XLA_FLAGS="--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true" $(BIN)/pytest -n 2 -m "not slow"
+	$(BIN)/pytest -n 2 -m "not slow"
 
 test-slow: $(INSTALLED)
 	$(BIN)/pytest -n 2 -m slow

@@ -57,7 +57,8 @@ def test_log_z_is_that_of_enumeration(target, sampler, base):
     assert result.warning is None
 
 
-@pytest.mark.parametrize("machine", [SMALL_RBM, pytest.param(WIDE_RBM, marks=pytest.mark.slow)], ids=["small", "wide"])
+@pytest.mark.slow
+@pytest.mark.parametrize("machine", [SMALL_RBM, WIDE_RBM], ids=["small", "wide"])
 def test_log_z_of_a_machine_with_few_hidden_units(machine):
     """Paths of several sites, tuned by the pilot; the wide one has 2^40 states, but 2^6 of the hidden layer."""
     base = jax.nn.sigmoid(machine.visible_bias + 0.5 * machine.weights.sum(0)).reshape(machine.space.shape)
@@ -69,6 +70,7 @@ def test_log_z_of_a_machine_with_few_hidden_units(machine):
     assert result.states.shape == (100, *machine.space.shape)
 
 
+@pytest.mark.slow
 def test_errors_are_honest():
     log_z = exact_log_z(ISING)
     results = [ais(jax.random.key(seed), ISING, sampler="gibbs", num_temperatures=200) for seed in range(30)]

@@ -75,9 +75,8 @@ def test_only_a_part_is_trained():
     assert np.abs(trained.model.coupling.matrix - start.coupling.matrix).max() > 1e-3
 
 
-@pytest.mark.parametrize(
-    "penalty", ["weight_decay", *(pytest.param(name, marks=pytest.mark.slow) for name in ("l1", "penalty"))]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("penalty", ["weight_decay", "l1", "penalty"])
 def test_penalties_keep_parameters_small(penalty):
     strong = {penalty: (lambda m: 10 * jnp.sum(m.coupling.matrix**2)) if penalty == "penalty" else 10.0}
     settings = SHORT | {"num_updates": 60, "learning_rate": 0.01}

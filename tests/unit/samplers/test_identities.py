@@ -70,17 +70,22 @@ def test_dlp_with_an_even_diagonal_is_dmala(space):
     assert_same(dlp_trace(0.8, diagonal=np.ones(4)), dmala(0.8), target_on(space))
 
 
-@pytest.mark.parametrize("space", ["binary", "spin", "ordinal"])
+def often(space: str, *others: str) -> list:
+    """The first in `make test`, the others in `make test-slow`."""
+    return [space, *(pytest.param(each, marks=pytest.mark.slow) for each in others)]
+
+
+@pytest.mark.parametrize("space", often("ordinal", "binary", "spin"))
 def test_any_scale_of_first_order_with_half_power_is_dmala(space):
     assert_same(ab_first(0.8, 0.5), dmala(0.8), target_on(space))
 
 
-@pytest.mark.parametrize("space", ["ordinal", "categorical"])
+@pytest.mark.parametrize("space", often("categorical", "ordinal"))
 def test_avg_is_pavg_without_a_matrix(space):
     assert_same(avg(1.5), pavg(1.5, np.zeros((4, 4))), target_on(space))
 
 
-@pytest.mark.parametrize("space", ["binary", "spin", "ordinal"])
+@pytest.mark.parametrize("space", often("ordinal", "binary", "spin"))
 def test_any_scale_without_a_kernel_scale_is_pavg(space):
     """alpha = 1, sigma = infinity, D = d_eps I."""
     preconditioned = pavg(1.5, W)

@@ -124,6 +124,7 @@ def test_one_place_is_sampled_from_the_softmax(small_model, sampler):
     assert chi_square_p_value(counts, p) > P_VALUE
 
 
+@pytest.mark.slow
 def test_infill_returns_the_most_probable_last_states(large_model):
     found = infill(jax.random.key(0), large_model, LARGE_SENTENCE, num_chains=6, num_steps=8, top=3, progress=False)
     values = np.asarray(found.run.states.log_prob)

@@ -91,6 +91,7 @@ def test_sequences_of_a_model_of_letters(tmp_path):
     assert all(a in (b, "[MASK]") for a, b in zip(first, known, strict=True))
 
 
+@pytest.mark.slow
 def test_a_cell_measures_what_is_printed(checkpoint, corpora, monkeypatch):
     monkeypatch.setenv("DISCRAX_DATA", str(corpora[0]))
     cell = dataclasses.replace(
