@@ -104,7 +104,7 @@ QUADRATIC_CASES = [
 QUICK_QUADRATIC = [
     *[("ising-dense", "pas-2.5"), ("ising-graph", "gibbs-chromatic")],
     *[("ising-periodic", "gibbs-systematic"), ("qubo-dense", "dmala")],
-    *[("potts-graph", "pas-2.5"), ("ordinal-frozen", "gibbs-chromatic"), ("rows-binary", "gwg-2.5")],
+    *[("potts-graph", "pas-2.5"), ("ordinal-frozen", "gibbs-chromatic")],
 ]
 
 

@@ -67,7 +67,6 @@ CUBIC_CASES = [
 QUICK = [
     *[("binary", "block-gibbs-3", "sqrt"), ("spin", "hamming-ball-3-1", "sqrt"), ("spin", "lb", "ratio")],
     *[
-        ("ordinal", "exact-pas-2.5", "ratio"),
         ("ordinal", "ordinal-gwg-2.5", "max"),
         ("ordinal", "mh-uniform-1.5", "sqrt"),
     ],

@@ -195,6 +195,7 @@ def test_ray_on_a_cluster(cluster):
     assert not ray.is_initialized()
 
 
+@pytest.mark.slow
 def test_ray_leaves_a_connection_that_is_not_its_own(cluster, tmp_path):
     import ray
 

@@ -105,6 +105,7 @@ def lattice(sampler, *, steps=2, adaptation=None, seed=0, updates=40):
     )
 
 
+@pytest.mark.slow
 def test_data_of_the_lattice_are_samples():
     known = training.ising_lattice(side=4, strength=0.15, num_rows=1000)
     assert known.rows.shape == (1000, 16)
@@ -254,6 +255,7 @@ def chains_cell(measured, budget, sampler, target=EIGHT):
     return Cell((("dataset", "digits"), ("sampler", "s")), target, sampler, budget, measure=call(measured))
 
 
+@pytest.mark.slow
 def test_snapshots_come_back_as_pictures():
     cell = chains_cell("discrax.bench.training:snapshots", Budget(6, 0, 3, 4), call("discrax.samplers:rwm"), TINY)
     rows = measure.run_cell(cell)

@@ -18,7 +18,9 @@ QUADRATIC = {
 }
 
 
-@pytest.mark.parametrize("name", QUADRATIC)
+@pytest.mark.parametrize(
+    "name", [name if i < 2 else pytest.param(name, marks=pytest.mark.slow) for i, name in enumerate(QUADRATIC)]
+)
 def test_the_hessian_of_a_quadratic_target(name):
     target = dx.Tempered(QUADRATIC[name](), 0.7)
     found = exact_hessian(target)

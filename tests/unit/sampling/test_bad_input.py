@@ -209,7 +209,7 @@ UNKNOWN = {
     ),
     "scan": (
         lambda: samplers.gibbs("chromtic"),
-        ["Unknown scan 'chromtic'", "Did you mean 'chromatic'", "Known: chromatic, random"],
+        ["Unknown scan 'chromtic'", "Did you mean 'chromatic'", "Known: chromatic, layers, random"],
     ),
 }
 

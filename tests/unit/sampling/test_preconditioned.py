@@ -55,6 +55,7 @@ def test_a_quadratic_target_hands_it_over():
     assert float(result.stats["accept_prob"].mean()) > 0.9
 
 
+@pytest.mark.slow
 def test_it_is_estimated_of_a_quadratic_target_too_where_asked():
     result = sample(QUADRATIC, dx.samplers.ab_shift(W="estimate"))
     assert "W by least squares from" in result.reports[1]
