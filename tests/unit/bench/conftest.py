@@ -1,6 +1,7 @@
 """A Ray cluster on the loopback for the tests that want one."""
 
 import contextlib
+import os
 import secrets
 import socket
 import subprocess
@@ -10,6 +11,10 @@ import time
 from pathlib import Path
 
 import pytest
+
+# A token of its own: nothing of the user's is read, and nobody else can use the cluster. Ray reads the mode once, when
+# it is imported, so it is set before any test imports it.
+os.environ.update({"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)})
 
 
 @pytest.fixture(scope="session")
@@ -21,11 +26,6 @@ def cluster():
     ray = str(Path(sys.executable).with_name("ray"))
     command = [ray, "start", "--head", "--block", "--node-ip-address", "127.0.0.1", "--port", address.split(":")[1]]
     command += ["--num-cpus", "2", "--include-dashboard=false", "--disable-usage-stats"]
-    # A token of its own: nothing of the user's is read, and nobody else can use the cluster.
-    token = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
-    environment = pytest.MonkeyPatch()
-    for name, value in token.items():
-        environment.setenv(name, value)
     with tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True) as folder:
         command += ["--temp-dir", folder]  # short, as sockets want it, and not where another cluster is looked up
         node = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -35,7 +35,6 @@ def cluster():
         finally:
             node.terminate()
             node.wait(10)
-            environment.undo()
 
 
 def _wait_for(address):

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from jax.extend.core import jaxprs_in_params
 from safetensors.numpy import load_file
-from tests.unit.helpers import P_VALUE, chi_square_p_value, one_hot
 
 import discrax as dx
 from discrax.bench.infilling import HEAVY_CHAIN
 from discrax.core.target import evaluate, log_prob
 from discrax.text import Infilling, MaskedModel, WordPiece, infill, read_checkpoint
 
+from ..helpers import P_VALUE, chi_square_p_value, one_hot
 from . import tiny
 
 SENTENCE = "the [MASK] sat on [MASK] mat."
