@@ -39,10 +39,10 @@ from discrax.curvature.hessian import Preconditioned
 from discrax.data import Images
 from discrax.data.images import drawn
 from discrax.learn.frequencies import frequencies, smoothed
-from discrax.learn.live import Line
 from discrax.learn.models import trained_parts
 from discrax.samplers import build_kernel
 from discrax.sampling.checks import check_gradient, check_target
+from discrax.sampling.progress import ProgressBar, wants_progress
 
 _LEAST_GAP = 100.0
 CURVES = ("gap", "acceptance", "jump", "gradient_norm")  # of every update
@@ -209,7 +209,8 @@ def _train(key, state: Progress, rows: Array, adapter, settings: Settings, plan:
     num_updates, every = plan.num_updates, plan.every
     curves = [] if run is None else run.curves()
     stopped, begin = None, time.perf_counter() - (curves[-1]["seconds"] if curves else 0.0)
-    with Line(num_updates, int(state.update), plan.progress) as line:
+    shown = wants_progress(plan.progress)
+    with ProgressBar("training", num_updates, shown, done=int(state.update), numbers="compiling") as bar:
         try:
             while int(state.update) < num_updates:
                 length = min(every, num_updates - int(state.update))
@@ -227,7 +228,7 @@ def _train(key, state: Progress, rows: Array, adapter, settings: Settings, plan:
                     {"update": int(state.update), "seconds": seconds}
                     | {name: float(values.mean()) for name, values in recorded.items()}
                 )
-                line.show(curves[-1])
+                bar.show(length, _numbers(curves[-1]))
                 if run is not None and (is_last or _passes(int(state.update), length, plan.save_every)):
                     run.save(state, curves)
         except KeyboardInterrupt:
@@ -246,6 +247,13 @@ def _train(key, state: Progress, rows: Array, adapter, settings: Settings, plan:
         {name: np.array([row[name] for row in curves]) for name in ("update", "seconds", *CURVES)},
         int(state.update),
         stopped,
+    )
+
+
+def _numbers(row: dict[str, float]) -> str:
+    return (
+        f"gap {row['gap']:.3g}  acceptance {row['acceptance']:.2f}  jump {row['jump']:.3g}  "
+        f"gradient {row['gradient_norm']:.3g}"
     )
 
 

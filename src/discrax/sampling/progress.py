@@ -14,9 +14,9 @@ def wants_progress(progress: bool | None) -> bool:
 
 
 class ProgressBar:
-    """Steps done, time left and the acceptance; silent where it is not wanted or rich is absent."""
+    """Steps done, time left and a few numbers; silent where it is not wanted or rich is absent."""
 
-    def __init__(self, title: str, total: int, wanted: bool):
+    def __init__(self, title: str, total: int, wanted: bool, *, done: int = 0, numbers: str = "acceptance ..."):
         self._bar: Any = None
         if not wanted:
             return
@@ -29,12 +29,12 @@ class ProgressBar:
             progress.TextColumn("{task.description:>9}"),
             progress.BarColumn(),
             progress.MofNCompleteColumn(),
-            progress.TextColumn("acceptance {task.fields[acceptance]}"),
+            progress.TextColumn("{task.fields[numbers]}"),
             progress.TimeElapsedColumn(),
             progress.TimeRemainingColumn(),
             console=Console(stderr=True),
         )
-        self._task = self._bar.add_task(title, total=total, acceptance="...")
+        self._task = self._bar.add_task(title, total=total, completed=done, numbers=numbers)
 
     def __enter__(self) -> "ProgressBar":
         if self._bar is not None:
@@ -46,5 +46,9 @@ class ProgressBar:
             self._bar.stop()
 
     def advance(self, steps: int, acceptance: float) -> None:
+        self.show(steps, f"acceptance {acceptance:.3f}")
+
+    def show(self, steps: int, numbers: str) -> None:
+        """So many steps more, and what to say of them."""
         if self._bar is not None:
-            self._bar.update(self._task, advance=steps, acceptance=f"{acceptance:.3f}")
+            self._bar.update(self._task, advance=steps, numbers=numbers)
