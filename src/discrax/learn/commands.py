@@ -61,11 +61,14 @@ def train(
     from discrax.data import load_images
     from discrax.learn.checkpoints import read_config, write_config
     from discrax.learn.training import pcd
+    from discrax.samplers import build_kernel
 
     if resume:
         config = read_config(out)
         config["updates"] = config["updates"] if updates is None else updates
     else:
+        if (out / "checkpoints").exists():  # before its settings are overwritten
+            raise ValueError(f"{out} already holds a run; go on with it by --resume, or give another folder as --out.")
         updates = 2000 if updates is None else updates
         if rate is None:
             rate = 1e-3 if model in ("rbm", "ising", "potts") else 1e-4
@@ -80,6 +83,7 @@ def train(
     images = load_images(config["data"], folder, levels=levels_of_greys)
     config["shape"] = list(images.train.shape[1:])
     made = build(config, images)
+    build_kernel(config["sampler"], made)  # a typo is found before anything is written
     if not resume:
         write_config(out, config)
     key = jax.random.key(config["seed"])

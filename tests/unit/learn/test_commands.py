@@ -26,6 +26,10 @@ def test_a_model_is_trained_and_sampled(tmp_path, capsys, model):
     said = capsys.readouterr().out
     assert "10 updates in" in said
     assert "15 updates in" in said
+    settings = (out / "config.json").read_text()
+    with pytest.raises(ValueError, match="already holds a run; go on with it by --resume"):
+        train(model=model, hidden=3, out=out)
+    assert (out / "config.json").read_text() == settings
     restored, config = load(out)
     assert config["model"] == model
     before = build(config)
@@ -56,6 +60,9 @@ def test_every_model_has_the_space_of_its_data(model, levels):
 
 @pytest.mark.usefixtures("as_a_user")
 def test_bad_input(tmp_path):
+    with pytest.raises(ValueError, match="Unknown sampler 'pass'"):
+        train(sampler="pass", out=tmp_path / "none")
+    assert not (tmp_path / "none").exists()
     with pytest.raises(ValueError, match="it has no config"):
         load(tmp_path)
     (tmp_path / "config.json").write_text(
