@@ -81,7 +81,11 @@ class ConvNet(eqx.Module):
 
 
 def initialised(key: PRNGKeyArray, network: type[Network], *arguments) -> Network:
-    """A network with weights and biases uniform in +-1/sqrt(inputs of the layer), as Equinox draws them.
+    """A network with weights of variance 2 / (inputs of the layer) in convolutions (He et al. 2015).
+
+    The usual 1/3 instead of 2, which the papers' code has, leaves nothing of the image after eight blocks: the value
+    differs by 3e-5 between images. Adam then moves all weights in step for hundreds of updates until the network wakes,
+    faster than any chain follows. With 2 it differs by one or so, and learning begins with the first update.
 
     Drawn by numpy: JAX would compile a program for every shape, which takes longer than the first updates.
     """
@@ -94,7 +98,9 @@ def initialised(key: PRNGKeyArray, network: type[Network], *arguments) -> Networ
         if not is_layer(layer):
             return layer
         bound = 1 / math.sqrt(math.prod(layer.weight.shape[1:]))
-        draw = lambda leaf: jnp.asarray(rng.uniform(-bound, bound, leaf.shape), leaf.dtype)  # noqa: E731
-        return jax.tree.map(draw, layer)
+        draw = lambda leaf, bound: jnp.asarray(rng.uniform(-bound, bound, leaf.shape), leaf.dtype)  # noqa: E731
+        of_weight = math.sqrt(6) * bound if isinstance(layer, eqx.nn.Conv2d) else bound
+        layer = eqx.tree_at(lambda layer: layer.weight, layer, draw(layer.weight, of_weight))
+        return eqx.tree_at(lambda layer: layer.bias, layer, draw(layer.bias, bound))
 
     return jax.tree.map(drawn, eqx.filter_eval_shape(network, key, *arguments), is_leaf=is_layer)
