@@ -49,7 +49,7 @@ HEADINGS = ("sampler", "accepted", "jump", "ESS/step", "ESS/evaluation", "ESS/se
 
 def candidates(target: Target) -> dict[str, str | Kernel]:
     """Every registry row that takes the space, and chromatic Gibbs."""
-    rows: dict[str, str | Kernel] = {name: name for name, row in REGISTRY.items() if type(target.space) in row.spaces}
+    rows: dict[str, str | Kernel] = {name: name for name, row in REGISTRY.items() if row.fits(target)}
     rows["pas_exact"] = pas_exact(4.0)
     return rows | {"gibbs, chromatic": gibbs("chromatic")}
 

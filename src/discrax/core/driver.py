@@ -19,6 +19,7 @@ from jaxtyping import Array, Float, Integer, Key, UInt32
 from discrax.core import random
 from discrax.core.kernel import Info, Kernel, State
 from discrax.core.statistics import add_to_moments, no_moments
+from discrax.core.stochastic import renewed
 from discrax.core.target import Target, Tempered, temper
 
 
@@ -139,8 +140,8 @@ def run_chunk(
             sites, scalars = moments
             add = jax.vmap(add_to_moments)
             together = jnp.stack([jnp.asarray(stat, jnp.float32) for stat in stats.values()], axis=-1)
-            sites = add(sites, jax.vmap(target.space.embed)(states.x), stats["weight"])
-            moments, stats = (sites, add(scalars, together, stats["weight"])), {}
+            sites = add(sites, jax.vmap(target.space.embed)(states.x), stats["log_weight"])
+            moments, stats = (sites, add(scalars, together, jnp.zeros_like(stats["log_weight"]))), {}
         kept = None if recorder.keep is None else jax.vmap(recorder.keep)(states.x)
         return (moving, moments), (Recorded(kept, stats), acceptance)
 
@@ -158,7 +159,7 @@ def _better(best: Best, state: State) -> Best:
 
 
 def _thin(infos: Info) -> Info:
-    """One Info for the steps of a draw: costs and times add up, the rest is averaged."""
+    """One Info for the steps of a draw: costs add up, the state kept counts for its own time, the rest is averaged."""
     if infos.jump.shape[0] == 1:
         return jax.tree.map(lambda stat: stat[0], infos)
 
@@ -170,7 +171,7 @@ def _thin(infos: Info) -> Info:
         is_accepted=mean(infos.is_accepted),
         jump=mean(infos.jump),
         evals=jnp.sum(infos.evals, axis=0),
-        weight=jnp.sum(infos.weight, axis=0),
+        log_weight=infos.log_weight[-1],
         is_invalid=mean(infos.is_invalid),
     )
 
@@ -207,6 +208,7 @@ def drive(
         length = min(chunk, num_draws - done)
         ensemble = ensemble._replace(kernel=resize(ensemble.kernel))
         settings = {"num_draws": length, "thinning": thinning, "recorder": recorder}
+        target = renewed(target)
         arguments = (keys, target, ensemble, adapter)
         program, compile_seconds = compiled(run_chunk, arguments, settings, batched)
         begin = time.perf_counter()

@@ -34,7 +34,7 @@ class Info(NamedTuple):
     is_accepted: Bool[Array, ""]
     jump: Float[Array, ""]  # distance moved (space.distance); 0 when rejected
     evals: Float[Array, ""]  # target evaluations this step cost
-    weight: Float[Array, ""]  # the time this draw counts for
+    log_weight: Float[Array, ""]  # of the time that the state after the step counts for
     is_invalid: Bool[Array, ""]  # the log-probability at the proposal was NaN or +inf
 
 
@@ -114,7 +114,7 @@ def replaced(module: Module, **fields: Any) -> Module:
     return copy
 
 
-def scalar_info(accept_prob, is_accepted, jump, evals, is_invalid, weight=1.0) -> Info:
+def scalar_info(accept_prob, is_accepted, jump, evals, is_invalid, log_weight=0.0) -> Info:
     """An `Info` whose types are the same whatever the kernel passed."""
 
     def as_float(value):
@@ -125,6 +125,6 @@ def scalar_info(accept_prob, is_accepted, jump, evals, is_invalid, weight=1.0) -
         jnp.asarray(is_accepted, bool),
         as_float(jump),
         as_float(evals),
-        as_float(weight),
+        as_float(log_weight),
         jnp.asarray(is_invalid, bool),
     )

@@ -111,7 +111,7 @@ class Space(eqx.Module):
         states[:, ~np.asarray(self.frozen.mask).reshape(-1)] = free
         return states.reshape(-1, *self.shape)
 
-    def index(self, x: Integer[Array, "*batch_and_shape"]) -> np.ndarray:
+    def index(self, x: Integer[Array | np.ndarray, "*batch_and_shape"]) -> np.ndarray:
         """The position of each state of a batch in `enumerate()`."""
         codes = np.asarray(x).reshape(-1, self.num_sites).astype(np.int64)
         if self.frozen is not None:

@@ -19,26 +19,48 @@ def compensated_add(
 
 
 class Moments(NamedTuple):
-    """Weighted running mean and variance of an array (West, 1979): memory does not grow with the draws."""
+    """Weighted running mean and variance of an array (West, 1979): memory does not grow with the draws.
 
-    weight: Float[AnyArray, "..."]
+    Weights come as logarithms, and may differ by more powers of ten than a float has: they are summed in units of the
+    largest so far.
+    """
+
+    scaled_weight: Float[AnyArray, "..."]  # the sum of all weights over the largest
     mean: Float[AnyArray, "..."]
-    squares: Float[AnyArray, "..."]  # weighted sum of squared deviations from the mean
+    scaled_squares: Float[AnyArray, "..."]  # weighted sum of squared deviations from the mean, over the largest weight
+    log_largest: Float[AnyArray, "..."]
 
     @property
     def variance(self) -> Float[AnyArray, "..."]:
-        weight = self.weight.reshape(self.weight.shape + (1,) * (self.squares.ndim - self.weight.ndim))
-        return self.squares / weight
+        weight = self.scaled_weight.reshape(
+            self.scaled_weight.shape + (1,) * (self.scaled_squares.ndim - self.scaled_weight.ndim)
+        )
+        return self.scaled_squares / weight
+
+    @property
+    def weight(self) -> Float[AnyArray, "..."]:
+        """Of all draws together."""
+        return np.asarray(np.exp(self.log_weight))
+
+    @property
+    def log_weight(self) -> Float[AnyArray, "..."]:
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(np.asarray(self.scaled_weight)) + np.asarray(self.log_largest))
 
 
 def no_moments(like: Float[Array, "..."]) -> Moments:
-    zeros = jnp.zeros(like.shape, jnp.result_type(float))
-    return Moments(jnp.zeros((), jnp.result_type(float)), zeros, zeros)
+    dtype = jnp.result_type(float)
+    zeros = jnp.zeros(like.shape, dtype)
+    return Moments(jnp.zeros((), dtype), zeros, zeros, jnp.full((), -jnp.inf, dtype))
 
 
-def add_to_moments(moments: Moments, value: Float[Array, "..."], weight: Float[Array, ""]) -> Moments:
-    total = moments.weight + weight
+def add_to_moments(moments: Moments, value: Float[Array, "..."], log_weight: Float[Array, ""]) -> Moments:
+    largest = jnp.maximum(moments.log_largest, log_weight)
+    shift = jnp.where(jnp.isneginf(largest), 0, largest)  # until a draw has a weight
+    smaller, weight = jnp.exp(moments.log_largest - shift), jnp.exp(log_weight - shift)
+    total = moments.scaled_weight * smaller + weight
     deviation = value - moments.mean
     # A draw of weight 0 at the very start must not divide 0 by 0.
     mean = moments.mean + deviation * (weight / jnp.maximum(total, jnp.finfo(total.dtype).tiny))
-    return Moments(total, mean, moments.squares + weight * deviation * (value - mean))
+    squares = moments.scaled_squares * smaller + weight * deviation * (value - mean)
+    return Moments(total, mean, squares, largest)

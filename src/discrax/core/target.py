@@ -184,10 +184,17 @@ def exact_evaluation(target: Target, x: Integer[Array, "*shape"]) -> Evaluation:
     base = bare(target)
     if isinstance(base, ExactRatios):
         return base.evaluate(x)
-    space, here, value = base.space, x.reshape(-1), log_prob(base, x)
+    return Evaluation(*value_and_changes(lambda x: log_prob(base, x), base.space, x))
+
+
+def value_and_changes(
+    function: Callable[[Array], Array], space: Space, x: Integer[Array, "*shape"]
+) -> tuple[Float[Array, ""], Float[Array, "..."]]:
+    """A function of the codes at a state, and its change by every single-site change."""
+    here, value = x.reshape(-1), function(x)
 
     def value_with(site, code):
-        return log_prob(base, here.at[site].set(code).reshape(space.shape))
+        return function(here.at[site].set(code).reshape(space.shape))
 
     def values_of(site):
         if space.has_two_levels:
@@ -195,8 +202,8 @@ def exact_evaluation(target: Target, x: Integer[Array, "*shape"]) -> Evaluation:
         return jax.vmap(lambda code: value_with(site, code))(jnp.arange(space.num_levels, dtype=space.dtype))
 
     values = jax.lax.map(values_of, jnp.arange(space.num_sites), batch_size=_SITES_AT_ONCE)
-    ratios = (values - value).reshape(*space.shape, *values.shape[1:])
-    return Evaluation(value, ratios if space.has_two_levels else jnp.where(is_level(x, space.num_levels), 0, ratios))
+    changes = (values - value).reshape(*space.shape, *values.shape[1:])
+    return value, changes if space.has_two_levels else jnp.where(is_level(x, space.num_levels), 0, changes)
 
 
 def evaluate_change(

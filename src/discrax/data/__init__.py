@@ -2,5 +2,6 @@
 
 from discrax.data.folder import data_file, data_files, use_data
 from discrax.data.images import IMAGE_SETS, Images, load_images
+from discrax.data.stream import RowStream, write_rows
 
-__all__ = ["IMAGE_SETS", "Images", "data_file", "data_files", "load_images", "use_data"]
+__all__ = ["IMAGE_SETS", "Images", "RowStream", "data_file", "data_files", "load_images", "use_data", "write_rows"]

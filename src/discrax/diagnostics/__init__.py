@@ -1,6 +1,18 @@
-"""Effective sample size, R-hat, jump distance, and the summary of a run."""
+"""Effective sample size, R-hat, jump distance, weighted draws, and the summary of a run."""
 
 from discrax.diagnostics.ess import autocorrelation, ess, is_constant
 from discrax.diagnostics.summary import ScalarDiagnostics, Summary, diagnose
+from discrax.diagnostics.weighted import effective_weights, weighted_ess, weighted_mean, weighted_rhat
 
-__all__ = ["ScalarDiagnostics", "Summary", "autocorrelation", "diagnose", "ess", "is_constant"]
+__all__ = [
+    "ScalarDiagnostics",
+    "Summary",
+    "autocorrelation",
+    "diagnose",
+    "effective_weights",
+    "ess",
+    "is_constant",
+    "weighted_ess",
+    "weighted_mean",
+    "weighted_rhat",
+]

@@ -5,6 +5,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from discrax.diagnostics.ess import ess, is_constant
+from discrax.diagnostics.weighted import (
+    are_equal,
+    weighted_ess,
+    weighted_mean,
+    weighted_rhat,
+    weighted_variance,
+)
 
 
 @dataclass(frozen=True)
@@ -20,9 +27,14 @@ class ScalarDiagnostics:
     rhat: float | None
 
 
-def diagnose(name: str, values: np.ndarray) -> ScalarDiagnostics:
-    """Diagnostics of (chain, draw) values. A constant chain has ESS 0, and then there is no R-hat to trust."""
+def diagnose(name: str, values: np.ndarray, weights: np.ndarray | None = None) -> ScalarDiagnostics:
+    """Diagnostics of (chain, draw) values. A constant chain has ESS 0, and then there is no R-hat to trust.
+
+    Of draws with different weights R-hat is Gelman and Rubin's, and there is no bulk or tail ESS.
+    """
     values = np.asarray(values, np.float64)
+    if weights is not None and not are_equal(weights):
+        return _diagnose_weighted(name, values, weights)
     per_chain = ess(values)
     bulk = tail = rhat = None
     if is_constant(values).any():
@@ -42,6 +54,15 @@ def diagnose(name: str, values: np.ndarray) -> ScalarDiagnostics:
     return ScalarDiagnostics(name, float(values.mean()), float(values.std()), float(per_chain.sum()), bulk, tail, rhat)
 
 
+def _diagnose_weighted(name: str, values: np.ndarray, weights: np.ndarray) -> ScalarDiagnostics:
+    mean, within = weighted_mean(values, weights), weighted_variance(values, weights)
+    rhat = weighted_rhat(values, weights) if values.shape[0] > 1 and not is_constant(values).any() else None
+    sd = float(np.sqrt(within.mean() + mean.var()))
+    return ScalarDiagnostics(
+        name, float(mean.mean()), sd, float(weighted_ess(values, weights).sum()), None, None, rhat
+    )  # fmt: skip
+
+
 @dataclass(frozen=True)
 class Summary:
     """What `print(result.summary())` shows; every number is a field."""
@@ -59,6 +80,7 @@ class Summary:
     invalid: int = 0  # proposals with a NaN or +inf log-probability
     stuck_chains: tuple[int, ...] = ()
     never_moved: int = 0  # free sites that have the same code in every draw of every chain
+    effective_weights: float | None = None  # the draws of a chain that count, where they have different weights
     notes: tuple[str, ...] = field(default=())
 
     @property
@@ -76,6 +98,11 @@ class Summary:
             lines.append(f"{self.never_moved} free sites have the same code in every draw.")
         if self.invalid:
             lines.append(f"{self.invalid} proposals had a NaN or +inf log-probability and were rejected.")
+        if self.effective_weights is not None and self.effective_weights < min(10, self.num_draws / 2):
+            lines.append(
+                f"Few draws carry all the weight ({self.effective_weights:.1f} of {self.num_draws:,} in a chain): run "
+                "longer, or with larger mini-batches or control variates."
+            )
         lines += [
             f"R-hat of {scalar.name} is {scalar.rhat:.3f}: the chains do not agree yet; run longer."
             for scalar in self.scalars
@@ -96,6 +123,8 @@ class Summary:
                 ("ESS", f"{self.ess:,.0f}; {self.ess / self.seconds:,.0f} a second, "
                  f"{self.ess / self.evaluations:.2g} an evaluation")
             )  # fmt: skip
+        if self.effective_weights is not None:
+            rows.append(("draws that count", f"{self.effective_weights:,.1f} of {self.num_draws:,} a chain, by weight"))
         if self.adaptation:
             rows.append(("warm-up", self.adaptation))
         return rows

@@ -15,7 +15,7 @@ def train(
     steps: int = 20,
     updates: int | None = None,
     batch: int = 100,
-    buffer: int = 5000,
+    buffer: int = 1000,
     rate: float | None = None,
     hidden: int = 200,
     width: int = 64,
@@ -40,7 +40,7 @@ def train(
         steps: Of the sampler per update.
         updates: Of the parameters; 2,000 by default, or as many as a resumed run was to have.
         batch: Images and chains per update.
-        buffer: Chains in all.
+        buffer: Chains in all. With too many each moves too seldom to follow a network that learns.
         rate: Of Adam; by default 1e-3 for rbm, ising and potts, 1e-4 for networks, after a linear warm-up.
         hidden: Units of an rbm.
         width: Channels of a resnet.

@@ -1,5 +1,6 @@
 """Samplers, one file a family, and the registry that names them. They are called by their registry names."""
 
+from discrax.samplers import schedules
 from discrax.samplers.balancing import WEIGHT_FUNCTIONS, Power
 from discrax.samplers.block_gibbs import BlockGibbs as block_gibbs  # noqa: N813
 from discrax.samplers.block_gibbs import HammingBall as hamming_ball  # noqa: N813
@@ -18,6 +19,9 @@ from discrax.samplers.ordinal import MHUniform as mh_uniform  # noqa: N813
 from discrax.samplers.ordinal import OrdinalGWG as gwg_ordinal  # noqa: N813
 from discrax.samplers.random_walk import RandomWalk as rwm  # noqa: N813
 from discrax.samplers.registry import REGISTRY, build_kernel, get_sampler
+from discrax.samplers.stochastic import LocalSearch as local_search  # noqa: N813
+from discrax.samplers.stochastic import MinibatchGibbs as minibatch_gibbs  # noqa: N813
+from discrax.samplers.stochastic import sgdld
 
 __all__ = [
     "REGISTRY",
@@ -41,9 +45,13 @@ __all__ = [
     "gwg_ordinal",
     "hamming_ball",
     "lb",
+    "local_search",
     "mh_uniform",
+    "minibatch_gibbs",
     "pas",
     "pas_exact",
     "pavg",
     "rwm",
+    "schedules",
+    "sgdld",
 ]

@@ -11,6 +11,7 @@ from jaxtyping import Array, Key, PRNGKeyArray
 from discrax.core import random
 from discrax.core.kernel import Kernel, State
 from discrax.core.space import Space
+from discrax.core.stochastic import Average, StochasticTarget, evaluate_batch, log_ratios, renewed
 from discrax.core.target import ExactRatios, Target, bare, offered
 
 
@@ -68,6 +69,50 @@ def check_gradient(target: Target, kernel: Kernel) -> None:
             f"{type(kernel).__name__} needs the gradient of log_prob, which JAX cannot take: "
             f"{type(error).__name__}: {error} Use a sampler without gradients, such as 'rwm' or 'gibbs'."
         ) from error
+
+
+def check_batches(target: Target, kernel: Kernel, keys: Key[Array, " chains"], x: Array) -> None:
+    """psi and phi must be numbers where chains start, if the kernel sees the target through mini-batches."""
+    base = bare(target)
+    if StochasticTarget not in kernel.needs or not isinstance(base, StochasticTarget):
+        return
+    base = renewed(base)
+    assert isinstance(base, StochasticTarget)
+    exact = getattr(kernel, "exact", True)
+    try:
+        here, log_phi, changes = map(np.asarray, _first_batches(base, keys[:8], x[:8], exact))
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"psi cannot be evaluated on a mini-batch: {type(error).__name__}: {error}") from error
+    what = "log psi" if base.in_logs else "psi"
+    if here.ndim != 1:
+        raise ValueError(f"psi must return a scalar, but it returns shape {here.shape[1:]}.")
+    bad = np.flatnonzero(np.isnan(here) | np.isposinf(here))
+    if bad.size:
+        raise ValueError(
+            f"{what} must be a number where a chain starts, but it is {here[bad[0]]} for {bad.size} of {len(here)} chains "
+            "that were tried; look for a logarithm or a division at 0 in psi, or pass `init`."
+        )
+    bad = np.flatnonzero(~np.isfinite(log_phi))
+    if bad.size:
+        raise ValueError(
+            f"phi must be positive, but at {what} = {here[bad[0]]:.6g} its logarithm is {log_phi[bad[0]]}; a probability "
+            "that may be 0 needs psi in logs, and a cost needs phi = exp."
+        )
+    if np.isnan(changes).any() or np.isposinf(changes).any():
+        raise ValueError(
+            f"{what} is NaN or infinite at a neighbour of a state where a chain starts; -inf is for changes that are "
+            "barred, and every other must be a number."
+        )
+
+
+@eqx.filter_jit
+def _first_batches(target: StochasticTarget, keys: Key[Array, " chains"], x: Array, exact: bool):
+    def one(key, x):
+        batch = evaluate_batch(target, x, target.draw(key, jnp.zeros((), jnp.int32)), exact=exact)
+        average = Average(batch.here, batch.changes, jnp.ones((), jnp.float32))
+        return batch.here, target.log_phi(batch.here), log_ratios(target, average)
+
+    return jax.vmap(one)(keys, x)
 
 
 def chain_keys(key: PRNGKeyArray, num_chains: int) -> tuple[PRNGKeyArray, Key[Array, " chains"]]:

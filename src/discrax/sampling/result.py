@@ -1,5 +1,6 @@
 """What a run returns."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -13,6 +14,7 @@ from discrax.core.kernel import Kernel, State, Tunable
 from discrax.core.statistics import Moments
 from discrax.core.target import Target, bare
 from discrax.diagnostics import Summary, diagnose
+from discrax.diagnostics.weighted import are_equal, effective_weights, equal_draws, shares
 
 
 @dataclass(frozen=True)
@@ -20,8 +22,9 @@ class Result:
     """Draws and what is known about them.
 
     `draws` has shape (chain, draw, *sites) and holds codes; `kept` holds the user's statistic instead where one was
-    asked for, and `moments` running moments where only those were. `stats` maps the names of `Info` and "lp" to
-    (chain, draw) arrays.
+    asked for, and `moments` running moments where only those were. `stats` maps the names of `Info`, "lp" and "weight"
+    to (chain, draw) arrays. "weight" is the time that a draw counts for: 1, except for samplers that simulate a process
+    in time (`sgdld`); `mean`, `summary` and `to_arviz` honour it.
     """
 
     target: Target
@@ -64,13 +67,41 @@ class Result:
             out[chain] = np.abs(draws.astype(np.int32) - reference).sum(axis=sites)
         return out
 
+    @property
+    def has_equal_weights(self) -> bool:
+        return not self.stats or are_equal(self.stats["weight"])
+
+    def mean(self, function: Callable[[np.ndarray], Any] | None = None) -> np.ndarray:
+        """The mean, honouring weights, of the embedding or of a function of (chain, draw, *sites) codes.
+
+        Each chain is averaged with its own weights, and then the chains are. A function keeps the axes of chains and
+        draws: `result.mean(lambda x: x.sum(axis=-1) > 3)` is the probability of more than three ones.
+        """
+        if function is None and self.moments is not None:
+            return np.asarray(self.moments.mean, np.float64).mean(axis=0)
+        if self.draws is None or not self.num_draws:
+            raise ValueError("A mean over draws needs draws, but this run kept none; use keep='draws'.")
+        weights, space = shares(np.asarray(self.stats["weight"])), self.target.space
+        if function is None:
+            embed = jax.vmap(space.embed)
+            chains = [np.tensordot(w, np.asarray(embed(x)), 1) for w, x in zip(weights, self.draws, strict=True)]
+            return np.mean(chains, axis=0)
+        values = np.asarray(function(self.draws), np.float64)
+        if values.shape[:2] != self.draws.shape[:2]:
+            raise ValueError(
+                f"The function must keep the axes (chain, draw) = {self.draws.shape[:2]} of the codes, but its values "
+                f"have shape {values.shape}."
+            )
+        return np.asarray(np.einsum("cd,cd...->...", weights, values) / len(weights))
+
     def summary(self) -> Summary:
         stats = self.mean_stats or {name: np.zeros(self.num_chains) for name in STATS}  # no draws: interrupted
         scalars = []
         if self.stats and self.num_draws:
-            scalars.append(diagnose("lp", self.stats["lp"]))
+            weights = self.stats["weight"]
+            scalars.append(diagnose("lp", self.stats["lp"], weights))
             if self.distance is not None:
-                scalars.append(diagnose("distance", self.distance))
+                scalars.append(diagnose("distance", self.distance, weights))
         title = f"{type(self.kernel).__name__} on {type(bare(self.target)).__name__}"
         invalid = stats["is_invalid"].sum() * self.num_draws * self.thinning
         if self.warmup_stats:
@@ -102,6 +133,9 @@ class Result:
             invalid=int(np.rint(invalid)),
             stuck_chains=tuple(int(chain) for chain in np.flatnonzero(stats["jump"] == 0)) if self.num_draws else (),
             never_moved=self._never_moved(),
+            effective_weights=(
+                None if self.has_equal_weights else float(np.median(effective_weights(self.stats["weight"])))
+            ),
             notes=tuple(notes),
         )
 
@@ -112,24 +146,33 @@ class Result:
             still = (flat.min(axis=0) == flat.max(axis=0)) & (flat.shape[0] > 1)
         elif self.moments is not None and self.num_draws > 1:
             mean = np.asarray(self.moments.mean)
-            spread = np.asarray(self.moments.squares).max(axis=0) + np.ptp(mean, axis=0)
+            spread = np.asarray(self.moments.scaled_squares).max(axis=0) + np.ptp(mean, axis=0)
             still = spread.reshape(*self.target.space.shape, -1).max(axis=-1) == 0
         else:
             return 0
         return int((still if frozen is None else still & ~np.asarray(frozen.mask)).sum())
 
+    def _equally_weighted(self, values: Any) -> Any:
+        if self.has_equal_weights:
+            return values
+        rows, draws = np.arange(self.num_chains)[:, None], equal_draws(self.stats["weight"])
+        return jax.tree.map(lambda leaf: leaf[rows, draws], values)
+
     def to_arviz(self):
-        """An ArviZ DataTree: posterior, sample_stats, and warm-up in groups of its own."""
+        """An ArviZ DataTree: posterior, sample_stats, and warm-up in groups of its own.
+
+        ArviZ knows no weights: where they differ, each draw is repeated in proportion to its weight.
+        """
         from arviz_base import from_dict
 
-        groups: dict[str, Any] = {"sample_stats": self.stats}
+        groups: dict[str, Any] = {"sample_stats": self._equally_weighted(self.stats)}
         if self.draws is not None:
-            groups["posterior"] = {"x": self.draws}
+            groups["posterior"] = {"x": self._equally_weighted(self.draws)}
         elif self.kept is not None:
             parts = jax.tree.leaves(self.kept)
             names = ["statistic"] if len(parts) == 1 else [f"statistic_{i}" for i in range(len(parts))]
             named = self.kept if isinstance(self.kept, dict) else dict(zip(names, parts, strict=True))
-            groups["posterior"] = named
+            groups["posterior"] = self._equally_weighted(named)
         if self.warmup_stats:
             groups["warmup_sample_stats"] = self.warmup_stats
         if self.warmup_draws is not None:

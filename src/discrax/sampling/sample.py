@@ -11,12 +11,15 @@ from jaxtyping import Array, PRNGKeyArray
 from discrax.core import random
 from discrax.core.driver import STATS, Adapter, Chunk, Ensemble, Recorder, chunk_length, drive, start
 from discrax.core.kernel import Kernel, Sized
+from discrax.core.stochastic import steps_per_block
 from discrax.core.target import Target
 from discrax.curvature.hessian import Preconditioned, estimated_hessian, exact_hessian
 from discrax.samplers import build_kernel
+from discrax.diagnostics.weighted import weights_from_logs
 from discrax.sampling.auto import Auto, default_adapter, pilot
 from discrax.sampling.checks import (
     chain_keys,
+    check_batches,
     check_counts,
     check_gradient,
     check_start,
@@ -74,6 +77,8 @@ def sample(
         reports.append(report)
     kernel = build_kernel(sampler, target)
     check_gradient(target, kernel)
+    check_batches(target, kernel, keys, x)
+    longest = longest_chunk(target, thinning)
     kernel, wants_burn_in = _with_exact_hessian(kernel, target, num_warmup, reports)
     stages = _stages(adaptation, kernel, num_warmup, wants_burn_in)
     if isinstance(kernel, Sized):
@@ -97,7 +102,7 @@ def sample(
             target,
             ensemble,
             stage.num_steps,
-            chunk_size or chunk_length(stage.num_steps, work),
+            min(chunk_size or chunk_length(stage.num_steps, work), longest * thinning),
             adapter,
             keep_warmup or stage.prepares,
         )
@@ -119,7 +124,7 @@ def sample(
         kernel = kernel.sized(target, room=False)
     ensemble = ensemble._replace(kernel=kernel, memory=None, moments=empty)
     if not is_interrupted:
-        length = chunk_size or chunk_length(num_samples, work * thinning)
+        length = min(chunk_size or chunk_length(num_samples, work * thinning), longest)
         chunks = drive(keys, target, ensemble, num_samples, chunk=length, thinning=thinning, recorder=recorder)
         ensemble = drawn.collect(chunks, ensemble)
 
@@ -266,6 +271,19 @@ def _warm_up(
     return drive(keys, target, ensemble, num_steps, chunk=chunk, adapter=adapter, recorder=recorder, resize=resize)
 
 
+def longest_chunk(target: Target, thinning: int) -> int:
+    """Draws for which the data on the device last, where they come block by block."""
+    steps = steps_per_block(target)
+    if steps is None:
+        return 2**31 - 1
+    if steps < thinning:
+        raise ValueError(
+            f"A block of the data lasts for {steps} steps, but a draw takes thinning = {thinning}; use larger blocks, "
+            "smaller batches or less thinning."
+        )
+    return steps // thinning
+
+
 def work_per_step(target: Target, num_chains: int) -> int:
     """What `chunk_length` weighs: the numbers that a step of all chains touches."""
     space = target.space
@@ -319,4 +337,7 @@ class Phase:
         return jax.tree.map(lambda buffer: buffer[:, : self.filled], self._buffers.kept)
 
     def stats(self) -> dict[str, np.ndarray]:
-        return {} if self._buffers is None else {k: v[:, : self.filled] for k, v in self._buffers.stats.items()}
+        if self._buffers is None or not self._buffers.stats:
+            return {}
+        stats = {name: values[:, : self.filled] for name, values in self._buffers.stats.items()}
+        return stats | {"weight": weights_from_logs(stats["log_weight"])}

@@ -3,6 +3,7 @@
 from discrax.targets.coupling import Coupling, Dense, Lattice, Sparse, Uncoupled
 from discrax.targets.fhmm import FHMM, CategoricalFHMM
 from discrax.targets.gaussian import LatticeGaussian
+from discrax.targets.gaussian_bernoulli import GaussianBernoulli
 from discrax.targets.higher_order import CubicIsing
 from discrax.targets.independent import Bernoulli, Categorical
 from discrax.targets.mixtures import PolynomialMixture, QuarticMixture
@@ -10,12 +11,15 @@ from discrax.targets.partition import BalancedLabels
 from discrax.targets.quadratic import QUBO, Ising, Potts, Quadratic
 from discrax.targets.rbm import RBM, CategoricalRBM
 from discrax.targets.regression import LogisticRegression, SparseLinearRegression
+from discrax.targets.stochastic import Bayesian, Expectation, Quenched
+from discrax.targets.tall_regression import TallLogisticRegression
 
 __all__ = [
     "FHMM",
     "QUBO",
     "RBM",
     "BalancedLabels",
+    "Bayesian",
     "Bernoulli",
     "Categorical",
     "CategoricalFHMM",
@@ -23,6 +27,8 @@ __all__ = [
     "Coupling",
     "CubicIsing",
     "Dense",
+    "Expectation",
+    "GaussianBernoulli",
     "Ising",
     "Lattice",
     "LatticeGaussian",
@@ -31,7 +37,9 @@ __all__ = [
     "Potts",
     "Quadratic",
     "QuarticMixture",
+    "Quenched",
     "Sparse",
     "SparseLinearRegression",
+    "TallLogisticRegression",
     "Uncoupled",
 ]

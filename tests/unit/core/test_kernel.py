@@ -22,4 +22,4 @@ def test_info_has_the_same_types_whatever_came(accept_prob):
     info = scalar_info(accept_prob, True, 2, 1, np.bool_(False))
     assert [str(field.dtype) for field in info] == ["float32", "bool", "float32", "float32", "float32", "bool"]
     assert not any(field.weak_type for field in info)
-    assert float(info.weight) == 1
+    assert float(info.log_weight) == 0

@@ -31,7 +31,8 @@ def run(values, weights) -> Moments:
         return add_to_moments(moments, *pair), None
 
     values = jnp.asarray(values, jnp.float32)
-    pairs = (values, jnp.asarray(weights, jnp.float32))
+    with np.errstate(divide="ignore"):
+        pairs = (values, jnp.asarray(np.log(weights), jnp.float32))
     return jax.jit(lambda pairs: lax.scan(add, no_moments(values[0]), pairs)[0])(pairs)
 
 
@@ -48,7 +49,7 @@ def test_moments_are_weighted_means_and_variances(seed, shift, scale, kind):
     moments = run(values, weights)
     mean = np.average(values, axis=0, weights=weights)
     variance = np.average((values - mean) ** 2, axis=0, weights=weights)
-    np.testing.assert_allclose(moments.weight, weights.sum(), rtol=1e-5)
+    np.testing.assert_allclose(np.exp(moments.log_weight), weights.sum(), rtol=1e-5)
     np.testing.assert_allclose(moments.mean, mean, atol=1e-4 * (abs(shift) + scale))
     np.testing.assert_allclose(moments.variance, variance, rtol=1e-3)
 
@@ -67,14 +68,28 @@ def test_a_large_mean_does_not_swallow_the_variance():
 
 
 def test_variance_of_a_batch_divides_each_chain_by_its_own_weight():
-    batch = Moments(jnp.array([2.0, 4.0]), jnp.zeros((2, 3)), jnp.full((2, 3), 8.0))
+    batch = Moments(jnp.array([2.0, 4.0]), jnp.zeros((2, 3)), jnp.full((2, 3), 8.0), jnp.zeros(2))
     np.testing.assert_allclose(batch.variance, [[4, 4, 4], [2, 2, 2]])
 
 
 def test_no_draws_have_no_weight():
     empty = no_moments(jnp.zeros((2, 2)))
-    assert float(empty.weight) == 0
+    assert float(empty.log_weight) == -np.inf
     assert empty.mean.shape == (2, 2)
-    untouched = add_to_moments(empty, jnp.ones((2, 2)), jnp.float32(0))
+    untouched = add_to_moments(empty, jnp.ones((2, 2)), jnp.float32(-jnp.inf))
     assert np.isfinite(untouched.mean).all()
-    assert float(untouched.weight) == pytest.approx(0)
+    assert float(untouched.log_weight) == -np.inf
+
+
+def test_weights_may_differ_by_more_than_a_float_can_hold():
+    """exp(+-500) is no float32, but the mean of draws with such weights is that of the heaviest."""
+    values = jnp.arange(6.0)[:, None]
+    log_weights = jnp.array([-500.0, -500.0, 499.0, 500.0, 0.0, -500.0])
+    moments = no_moments(values[0])
+    for value, log_weight in zip(values, log_weights, strict=True):
+        moments = add_to_moments(moments, value, log_weight)
+    weights = np.exp([-1.0, 0.0])
+    mean = np.average([2.0, 3.0], weights=weights)
+    np.testing.assert_allclose(moments.mean, [mean], rtol=1e-5)
+    np.testing.assert_allclose(moments.variance, [np.average((np.array([2.0, 3.0]) - mean) ** 2, weights=weights)], rtol=1e-4)
+    np.testing.assert_allclose(moments.log_weight, 500 + np.log(weights.sum()), rtol=1e-6)

@@ -1,0 +1,71 @@
+"""Diagnostics of draws that count for different times w_t: averages are sum_t w_t s_t / sum_t w_t.
+
+To first order such an average has the error of the mean of z_t = w_t (s_t - s_mean) / w_mean, so
+
+    ESS = Var_w(s) / Var(mean of z),   Var(mean of z) = Var(z) / ESS(z)
+
+is the number of independent, equally weighted draws that would do as well. Chains are on an equal footing: each is
+averaged with its own weights, and then their averages are.
+"""
+
+import numpy as np
+from jaxtyping import Float
+
+from discrax.diagnostics.ess import ess, is_constant
+
+Values = Float[np.ndarray, "*chains draws"]
+
+
+def weights_from_logs(log_weights: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
+    """exp(log w) where all of them are numbers of a float32, else in units of the largest."""
+    log_weights = np.asarray(log_weights, np.float64)
+    largest = log_weights.max(initial=-np.inf)
+    representable = np.log(np.finfo(np.float32).max)
+    return np.exp(log_weights - (largest if abs(largest) > representable else 0.0))
+
+
+def are_equal(weights: Values) -> bool:
+    return bool(np.ptp(weights) <= 1e-6 * np.abs(weights).max()) if weights.size else True
+
+
+def shares(weights: Values) -> Values:
+    """Each weight over the sum of its chain; equal ones for a chain without weight."""
+    largest = weights.max(axis=-1, keepdims=True)
+    scaled = np.where(largest > 0, weights / np.where(largest > 0, largest, 1), 1.0)
+    return scaled / scaled.sum(axis=-1, keepdims=True)
+
+
+def weighted_mean(values: Values, weights: Values) -> Float[np.ndarray, "*chains"]:
+    return np.sum(shares(weights) * values, axis=-1)
+
+
+def weighted_variance(values: Values, weights: Values) -> Float[np.ndarray, "*chains"]:
+    return np.sum(shares(weights) * (values - weighted_mean(values, weights)[..., None]) ** 2, axis=-1)
+
+
+def effective_weights(weights: Values) -> Float[np.ndarray, "*chains"]:
+    """(sum w)^2 / sum w^2: how many draws of a chain count."""
+    return 1 / np.sum(shares(weights) ** 2, axis=-1)
+
+
+def weighted_ess(values: Values, weights: Values) -> Float[np.ndarray, "*chains"]:
+    values = np.asarray(values, np.float64)
+    part = shares(weights)
+    z = values.shape[-1] * part * (values - weighted_mean(values, weights)[..., None])
+    error, spread = z.var(axis=-1) / np.maximum(ess(z), 1e-12), weighted_variance(values, weights)
+    return np.where(is_constant(values) | (spread == 0) | (error == 0), 0.0, spread / np.where(error == 0, 1, error))
+
+
+def weighted_rhat(values: Float[np.ndarray, "chains draws"], weights: Float[np.ndarray, "chains draws"]) -> float:
+    """Gelman and Rubin (1992): the spread of all draws over the mean spread within chains."""
+    within = float(np.mean(weighted_variance(values, weights)))
+    between = float(np.var(weighted_mean(values, weights), ddof=1))
+    return float("nan") if within == 0 else float(np.sqrt((within + between) / within))
+
+
+def equal_draws(weights: Float[np.ndarray, "chains draws"]) -> np.ndarray:
+    """For each chain, as many indices as it has draws, in order, each repeated in proportion to its weight."""
+    ends = np.cumsum(shares(weights), axis=-1)
+    places = (np.arange(weights.shape[-1]) + 0.5) / weights.shape[-1]
+    found = [np.searchsorted(row, places) for row in ends]
+    return np.minimum(np.stack(found), weights.shape[-1] - 1)

@@ -1,0 +1,216 @@
+"""Facility location with random demands, a problem in expectation.
+
+Facility i may be opened (y_i = 1) at the cost c_i and then serves K_i units; every customer j is given to one facility
+a_j, whose transport costs c_ij a unit; what a facility is asked for beyond its capacity is bought elsewhere at g_i a
+unit. With demands d and loads L_i = sum of d_j over the customers of i,
+
+    cost(y, a; d) = sum_i c_i y_i + sum_j c_{a_j j} d_j + sum_i g_i s_i(L_i),    s_i(L) = max(0, L - K_i y_i),
+
+and pi(y, a) is proportional to exp(-E_d cost(y, a; d)): a sampler's temperature makes it a search. A mini-batch d says
+what every single change does at once, since all that it needs is the loads:
+
+    customer j from a to b    (c_bj - c_aj) d_j + g_a [s_a(L_a - d_j) - s_a(L_a)] + g_b [s_b(L_b + d_j) - s_b(L_b)]
+    facility i opened         c_i + g_i [max(0, L_i - K_i) - L_i],    and closed the negative of it
+
+A state has a site for each facility, whose code is y_i, and then one for each customer, whose code is a_j. All sites
+have as many levels as there are facilities; codes of facilities beyond 1 have probability 0 and are never reached from
+states that have none, such as those of `start`.
+
+Demands are independent and log-normal with given means and relative spreads: positive, of any mean and spread, and
+one normal number each.
+
+Reference: stochastic facility location with outsourcing, Albareda-Sambola, Fernandez and Saldanha-da-Gama (2011).
+"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Integer, PRNGKeyArray
+
+from discrax.core import random
+from discrax.core.levels import is_level
+from discrax.core.space import Categorical
+from discrax.core.stochastic import Batch, BatchRatios
+
+_SCENARIOS = 256  # of demands, fixed, whose mean cost is the log-probability
+
+
+class FacilityLocation(BatchRatios):
+    """Which facilities to open, and which of them serves each customer, before the demands are known.
+
+    - `opening`, `capacity`, `penalty`: of each facility; `penalty` is the price of a unit beyond the capacity.
+    - `transport`: (facilities, customers), of a unit of demand.
+    - `demand`, `spread`: the mean demand of each customer, and its standard deviation over the mean.
+    - `batch_size`: scenarios of a mini-batch, whose costs are averaged.
+    """
+
+    space: Categorical
+    opening: Float[Array, " facilities"]
+    transport: Float[Array, "facilities customers"]
+    capacity: Float[Array, " facilities"]
+    penalty: Float[Array, " facilities"]
+    demand: Float[Array, " customers"]
+    spread: Float[Array, " customers"]
+    scenarios: Float[Array, "scenarios customers"]
+    batch_size: int = eqx.field(static=True)
+
+    def __init__(self, opening, transport, capacity, penalty, demand, spread=0.5, *, batch_size: int = 1):
+        transport = np.asarray(transport, np.float64)
+        if transport.ndim != 2 or transport.shape[0] < 2 or transport.shape[1] < 1:
+            raise ValueError(
+                "transport is a table of at least two facilities by at least one customer, but its shape is "
+                f"{transport.shape}."
+            )
+        num_facilities, num_customers = transport.shape
+        self.opening = _checked("opening", opening, num_facilities)
+        self.capacity = _checked("capacity", capacity, num_facilities)
+        self.penalty = _checked("penalty", penalty, num_facilities)
+        self.demand = _checked("demand", demand, num_customers)
+        self.spread = _checked("spread", spread, num_customers)
+        self.transport = _checked("transport", transport, num_customers)
+        if isinstance(batch_size, bool) or not isinstance(batch_size, int | np.integer) or batch_size < 1:
+            raise ValueError(f"batch_size is a whole number of scenarios, at least 1, but got {batch_size!r}.")
+        self.batch_size = int(batch_size)
+        self.space = Categorical(num_facilities + num_customers, num_facilities)
+        self.scenarios = self._demands(random.as_threefry(jax.random.key(0)), _SCENARIOS)
+
+    @staticmethod
+    def simulated(
+        seed: int, num_facilities: int = 15, num_customers: int = 30, *, spread: float = 0.5, batch_size: int = 1
+    ) -> "FacilityLocation":
+        """Facilities and customers in the unit square, in the manner of Cornuejols, Sridharan and Thizy (1991).
+
+        Mean demands are uniform in [5, 35] and transport costs 40 a unit of demand and of distance. Capacities are
+        uniform in [10, 160], then scaled to four times the mean demand in all, and opening costs
+        U[0, 60] + U[45, 55] sqrt(capacity): larger facilities are cheaper a unit. A unit that is bought elsewhere costs
+        70, more than the longest way. Distances, demands, capacities and the form of opening costs are theirs; the
+        weights of the costs are ours, such that transport and opening cost about the same.
+        """
+        if num_facilities < 2 or num_customers < 1:
+            raise ValueError(
+                "A problem has at least two facilities and a customer, but got "
+                f"num_facilities={num_facilities} and num_customers={num_customers}."
+            )
+        generator = np.random.default_rng(seed)
+        facilities, customers = generator.random((num_facilities, 2)), generator.random((num_customers, 2))
+        demand = generator.uniform(5, 35, num_customers)
+        capacity = generator.uniform(10, 160, num_facilities)
+        capacity *= 4 * demand.sum() / capacity.sum()
+        per_root = generator.uniform(45, 55, num_facilities)
+        opening = generator.uniform(0, 60, num_facilities) + per_root * np.sqrt(capacity)
+        transport = 40 * np.linalg.norm(facilities[:, None] - customers, axis=-1)
+        return FacilityLocation(opening, transport, capacity, 70.0, demand, spread, batch_size=batch_size)
+
+    @staticmethod
+    def from_orlib(
+        fixed, capacity, demand, cost, *, penalty=None, spread: float = 0.5, batch_size: int = 1
+    ) -> "FacilityLocation":
+        """A problem as the OR-Library states them: `cost` is that of serving all demand of a customer.
+
+        By default a unit bought elsewhere costs twice the dearest transport and a unit of the dearest capacity.
+        """
+        fixed, capacity, demand, cost = (np.asarray(given, np.float64) for given in (fixed, capacity, demand, cost))
+        if cost.shape != (fixed.size, demand.size):
+            raise ValueError(
+                f"cost has a row a facility and a column a customer, {(fixed.size, demand.size)}, but its shape is "
+                f"{cost.shape}."
+            )
+        if not (demand > 0).all() or not (capacity > 0).all():
+            raise ValueError("Demands and capacities are positive, but some of these are not.")
+        transport = cost / demand[None]
+        if penalty is None:
+            penalty = 2 * transport.max() + (fixed / capacity).max()
+        return FacilityLocation(fixed, transport, capacity, penalty, demand, spread, batch_size=batch_size)
+
+    @property
+    def num_facilities(self) -> int:
+        return self.space.num_levels
+
+    @property
+    def num_customers(self) -> int:
+        return self.space.num_sites - self.space.num_levels
+
+    def start(self, key: PRNGKeyArray, num_chains: int) -> Integer[Array, "chains n"]:
+        """Random states without forbidden codes: each facility open or not, each customer anywhere."""
+        for_facilities, for_customers = random.split(random.as_threefry(key), 2)
+        y = random.integers(for_facilities, num_chains * self.num_facilities, 2)
+        a = random.integers(for_customers, num_chains * self.num_customers, self.num_facilities)
+        return jnp.concatenate([y.reshape(num_chains, -1), a.reshape(num_chains, -1)], axis=1).astype(self.space.dtype)
+
+    def draw(self, key: PRNGKeyArray, step: Integer[Array, ""]) -> Float[Array, "batch customers"]:
+        return self._demands(key, self.batch_size)
+
+    def cost(self, x: Integer[Array, " n"], d: Float[Array, "*batch customers"]) -> Float[Array, "*batch"]:
+        """The cost of a state if the demands are `d`; infinite where a facility has a code beyond 1."""
+        return self._cost(self.space.embed(x), d)
+
+    def psi(self, e: Float[Array, "n facilities"], xi: Float[Array, "batch customers"]) -> Float[Array, ""]:
+        return -jnp.mean(self._cost(e, xi))
+
+    def log_phi(self, mean: Float[Array, ""]) -> Float[Array, ""]:
+        return mean
+
+    def log_prob(self, e: Float[Array, "n facilities"]) -> Float[Array, ""]:
+        """Minus the mean cost of a fixed set of scenarios."""
+        return self.psi(e, self.scenarios)
+
+    def batch(self, x: Integer[Array, " n"], xi: Float[Array, "batch customers"]) -> Batch:
+        """The rise of minus the mean cost for all single changes, from the loads."""
+        is_mine = is_level(x, self.num_facilities)
+        of_facilities, of_customers = jax.vmap(self._rises, in_axes=(None, None, 0))(x, is_mine, xi)
+        toggled = jnp.mean(of_facilities, axis=0)
+        two = jnp.arange(self.num_facilities) < 2
+        rises = jnp.concatenate(
+            [jnp.where(two[None], toggled[:, None], jnp.inf), jnp.mean(of_customers, axis=0)], axis=0
+        )
+        changes = jnp.where(is_mine, 0, -rises)
+        if self.space.has_two_levels:
+            changes = jnp.sum(changes, axis=-1)  # the change to the other level
+        return Batch(self.psi(self.space.embed(x), xi), changes)
+
+    def _rises(self, x, is_mine, d):
+        """By how much the cost of one scenario rises: each facility toggled, and each customer at each facility."""
+        I = self.num_facilities  # noqa: E741
+        y, at = x[:I].astype(d.dtype), is_mine[I:].astype(d.dtype)  # (customer, facility): who is whose
+        load = d @ at
+        room = self.capacity * y
+
+        def bought(load):
+            return self.penalty * jnp.maximum(0, load - room)
+
+        toggled = (1 - 2 * y) * (self.opening + self.penalty * (jnp.maximum(0, load - self.capacity) - load))
+        now, d = bought(load), d[:, None]
+        arriving = self.transport.T * d + self.penalty[None] * jnp.maximum(0, (load - room)[None] + d) - now[None]
+        leaving = jnp.sum(
+            at * (self.penalty[None] * jnp.maximum(0, (load - room)[None] - d) - now[None] - self.transport.T * d),
+            axis=1,
+        )
+        return toggled, arriving + leaving[:, None]
+
+    def _cost(self, e: Float[Array, "n facilities"], d: Float[Array, "*batch customers"]) -> Float[Array, "*batch"]:
+        open_or_not, at = e[: self.num_facilities], e[self.num_facilities :]
+        y = open_or_not[:, 1]
+        room = jnp.broadcast_to(self.capacity * y, (*d.shape[:-1], self.num_facilities))
+        short = jnp.maximum(0, d @ at - room)
+        cost = self.opening @ y + d @ jnp.sum(at * self.transport.T, axis=1) + short @ self.penalty
+        return jnp.where(jnp.any(open_or_not[:, 2:] > 0.5), jnp.inf, cost)
+
+    def _demands(self, key: PRNGKeyArray, count: int) -> Float[Array, "count customers"]:
+        # A normal number z makes exp(s z - s^2 / 2), which has the mean 1 and the variance exp(s^2) - 1.
+        s = jnp.sqrt(jnp.log1p(jnp.square(self.spread)))
+        z = random.normal(key, count * self.num_customers).reshape(count, -1)
+        return (self.demand * jnp.exp(-jnp.square(s) / 2))[None] * jnp.exp(s[None] * z)
+
+
+def _checked(name: str, values, size: int) -> Float[Array, "..."]:
+    """Numbers, not negative; one number stands for all."""
+    values = np.asarray(values, np.float64)
+    if values.ndim == 0:
+        values = np.full(size, values)
+    if values.shape[-1:] != (size,) or (name != "transport" and values.ndim != 1):
+        raise ValueError(f"{name} has {size} numbers here, but its shape is {values.shape}.")
+    if not np.isfinite(values).all() or (values < 0).any():
+        worst = values[~(values >= 0) | ~np.isfinite(values)][0]
+        raise ValueError(f"{name} holds finite numbers, none of them negative, but one is {worst:g}.")
+    return jnp.asarray(values, jnp.result_type(float))

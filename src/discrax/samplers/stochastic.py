@@ -1,0 +1,227 @@
+"""Samplers that see a target pi(x) = phi(E psi(x, xi)) through mini-batches xi (Sun et al., 2023).
+
+SGDLD (stochastic gradient discrete Langevin dynamics) simulates the process that jumps from x to a neighbour z with
+rate R_z = g(r_z), r_z = pi(z) / pi(x). All mini-batches drawn since the chain came to x are averaged (the *cache*),
+
+    log r_z = log phi(mean psi(z)) - log phi(mean psi(x))
+    Z = sum_z R_z,     eps = h_t / Z        (the *Polyak step*: h_t is the expected number of jumps)
+
+x is kept with the weight eps, and then the chain moves:
+
+- `moves="one"`: it leaves with probability min(1, h_t), and goes to z with probability R_z / Z;
+- `moves="all"`: every site by itself changes to c with probability eps R_ic (together at most 1).
+
+If it moves, the cache is emptied. There is no accept/reject: averages weighted by eps are right in the limit h -> 0,
+since then the cache of a state holds ever more mini-batches. Without the cache they stay biased, whatever h is.
+
+- `cache=False` (SGDLD-noC) uses the last mini-batch only; `polyak=False` (SGDLD-noP) has eps = h_t.
+- `exact=False` takes log-ratios from one gradient of psi instead of psi at every neighbour: cheaper where psi is a
+  network, and not exact in the limit either.
+- `temperature` T_t divides log-ratios; the cache holds them undivided.
+
+Beside it, for comparison: `local_search` goes to the neighbour with the largest cached r_z if that is above 1, and
+`minibatch_gibbs` draws one site from its conditional by one mini-batch, which is biased.
+
+A step moves first, by what the last steps have told, and then draws a mini-batch where the chain is. So the weight of
+the state after a step is known, and is that state's; the very first step stays.
+"""
+
+from typing import Any, ClassVar, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax.scipy.special import logsumexp
+from jaxtyping import Array, Bool, Float, Int, Integer, PRNGKeyArray
+
+from discrax.core import random
+from discrax.core.kernel import Info, Kernel, State, scalar_info
+from discrax.core.levels import draw_levels, is_level
+from discrax.core.stochastic import (
+    Average,
+    StochasticTarget,
+    averaged,
+    evaluate_batch,
+    log_ratios,
+    nothing_yet,
+)
+from discrax.core.target import Target, bare, effective_ratios, temper
+from discrax.samplers.balancing import Balancing, get_balancing
+from discrax.samplers.schedules import Schedule, as_schedule, log_of
+
+
+class Cache(NamedTuple):
+    average: Average  # of the mini-batches drawn at the present state
+    count: Int[Array, ""]  # mini-batches drawn in all
+    offset: Int[Array, ""]  # chains begin at different places of data that come in order
+    log_time: Float[Array, ""]  # log eps
+
+
+class _FromBatches(Kernel):
+    needs: ClassVar[tuple[type[Target], ...]] = (StochasticTarget,)
+    is_exact: ClassVar[bool] = False
+
+    def init(self, target: Target, x: Integer[Array, "*shape"]) -> State:
+        average, zero = nothing_yet(_base(target), x), jnp.zeros((), jnp.int32)
+        return State(x, average.here, Cache(average, zero, zero, jnp.zeros((), jnp.float32)))
+
+
+class SGDLD(_FromBatches):
+    """Stochastic gradient discrete Langevin dynamics."""
+
+    schedule: Schedule
+    temperature: Schedule | None
+    balancing: Balancing
+    cache: bool = eqx.field(static=True)
+    polyak: bool = eqx.field(static=True)
+    moves: str = eqx.field(static=True)
+    exact: bool = eqx.field(static=True)
+
+    def __init__(
+        self,
+        step: float | Schedule = 0.3,
+        cache: bool = True,
+        polyak: bool = True,
+        balancing: str | Balancing = "sqrt",
+        moves: str = "auto",
+        exact: bool = True,
+        temperature: float | Schedule | None = None,
+    ):
+        if moves not in ("auto", "one", "all"):
+            raise ValueError(f"moves is 'one', 'all' or 'auto', but got {moves!r}.")
+        self.schedule = as_schedule("step", step)
+        self.temperature = None if temperature is None else as_schedule("temperature", temperature)
+        self.balancing, self.cache, self.polyak, self.exact = get_balancing(balancing), cache, polyak, exact
+        # One site moves at most once a step, so more than one jump a step needs all of them to move.
+        is_small = polyak and float(self.schedule(jnp.zeros((), jnp.float32))) <= 1
+        self.moves = moves if moves != "auto" else "one" if is_small else "all"
+
+    def step(self, key: PRNGKeyArray, target: Target, state: State) -> tuple[State, Info]:
+        for_move, for_batch = random.split(key, 2)
+        y = self._moved(for_move, target, state)
+        after, is_invalid = _told(for_batch, target, state, y, keeps=self.cache, exact=self.exact)
+        t = after.cache.count.astype(jnp.float32) - 1
+        log_time = log_of(self.schedule, t)
+        if self.polyak:
+            # A state that nothing leaves would count for ever.
+            log_time = log_time - jnp.maximum(logsumexp(self._log_rates(target, after)), -1e30)
+        after = after._replace(cache=after.cache._replace(log_time=log_time.astype(jnp.float32)))
+        jump = target.space.distance(state.x, y)
+        return after, scalar_info(1, ~is_invalid, jump, 1, is_invalid, after.cache.log_time)
+
+    def _log_rates(self, target: Target, state: State) -> Float[Array, "n ..."]:
+        """log R of all single-site changes; -inf at the present level and for barred changes."""
+        space, cache = target.space, state.cache
+        ratios = log_ratios(_base(target), cache.average)
+        if self.temperature is not None:
+            ratios = ratios / self.temperature(cache.count.astype(jnp.float32) - 1)
+        ratios = effective_ratios(target, state.x, ratios)
+        rates = jnp.where(jnp.isneginf(ratios), -jnp.inf, self.balancing(ratios))
+        return rates if space.has_two_levels else jnp.where(_is_here(target, state.x), -jnp.inf, rates)
+
+    def _moved(self, key: PRNGKeyArray, target: Target, state: State) -> Integer[Array, "*shape"]:
+        space, x = target.space, state.x.reshape(-1)
+        # Where no mini-batch was drawn yet nothing is known about the neighbours.
+        log_p = jnp.where(state.cache.average.count > 0, state.cache.log_time, -jnp.inf) + self._log_rates(target, state)
+        if self.moves == "one":
+            for_leaving, for_site = random.split(key, 2)
+            flat = log_p.reshape(-1)
+            leaves = random.to_uniform(random.words(for_leaving, 1)[0]) < jnp.exp(jnp.minimum(logsumexp(flat), 0))
+            site, code = jnp.divmod(_drawn(for_site, flat), 1 if space.has_two_levels else space.num_levels)
+            code = 1 - x[site] if space.has_two_levels else code.astype(x.dtype)
+            y = jnp.where(leaves, x.at[site].set(code), x)
+        else:
+            bits = random.words(key, space.num_sites)
+            if space.has_two_levels:
+                y = jnp.where(random.to_uniform(bits) < jnp.exp(jnp.minimum(log_p, 0)), 1 - x, x)
+            else:
+                leaving = jnp.sum(jnp.exp(jnp.minimum(log_p, 0)), axis=-1)
+                staying = jnp.log(jnp.maximum(1 - leaving, 0))
+                y = draw_levels(bits, jnp.where(_is_here(target, state.x), staying[:, None], log_p)).astype(x.dtype)
+        return y.reshape(space.shape)
+
+
+def sgdld(
+    step: float | Schedule = 0.3,
+    cache: bool = True,
+    polyak: bool = True,
+    balancing: str | Balancing = "sqrt",
+    moves: str = "auto",
+    exact: bool = True,
+    temperature: float | Schedule | None = None,
+) -> SGDLD:
+    """Stochastic gradient discrete Langevin dynamics; `step` is h, a number or a schedule."""
+    return SGDLD(step, cache, polyak, balancing, moves, exact, temperature)
+
+
+class LocalSearch(_FromBatches):
+    """To the neighbour that looks best, if it looks better."""
+
+    cache: bool = eqx.field(static=True)
+
+    def __init__(self, cache: bool = True):
+        self.cache = cache
+
+    def step(self, key: PRNGKeyArray, target: Target, state: State) -> tuple[State, Info]:
+        space, x = target.space, state.x.reshape(-1)
+        ratios = effective_ratios(target, state.x, log_ratios(_base(target), state.cache.average))
+        best = jnp.argmax(ratios.reshape(-1))
+        site, code = jnp.divmod(best, 1 if space.has_two_levels else space.num_levels)
+        code = 1 - x[site] if space.has_two_levels else code.astype(x.dtype)
+        y = jnp.where(ratios.reshape(-1)[best] > 0, x.at[site].set(code), x).reshape(space.shape)
+        after, is_invalid = _told(key, target, state, y, keeps=self.cache, exact=True)
+        return after, scalar_info(1, ~is_invalid, space.distance(state.x, y), 1, is_invalid)
+
+
+class MinibatchGibbs(_FromBatches):
+    """A random site from its conditional, as one mini-batch tells it: biased."""
+
+    def step(self, key: PRNGKeyArray, target: Target, state: State) -> tuple[State, Info]:
+        base, space, cache = _base(target), target.space, state.cache
+        for_site, for_batch, for_level = random.split(key, 3)
+        site = space.free_site(random.integers(for_site, 1, jnp.asarray(space.num_free, jnp.int32))[0])
+        xi = base.draw(for_batch, cache.count + cache.offset)
+        here = state.x.reshape(-1)
+
+        def value(code):
+            e = space.embed(here.at[site].set(code).reshape(space.shape))
+            return base.log_phi(base.psi(e, xi))
+
+        values = jax.vmap(value)(jnp.arange(space.num_levels, dtype=here.dtype))
+        is_invalid = jnp.any(jnp.isnan(values) | jnp.isposinf(values))
+        level = _drawn(for_level, temper(target, jnp.where(is_invalid, 0, values)))
+        code = jnp.where(is_invalid, here[site], level.astype(here.dtype))
+        y = here.at[site].set(code).reshape(space.shape)
+        after = State(y, values[code].astype(state.log_prob.dtype), cache._replace(count=cache.count + 1))
+        return after, scalar_info(1, ~is_invalid, space.distance(state.x, y), 1, is_invalid)
+
+
+def _told(
+    key: PRNGKeyArray, target: Target, state: State, y: Integer[Array, "*shape"], *, keeps: bool, exact: bool
+) -> tuple[State, Bool[Array, ""]]:
+    """The state at y with one more mini-batch, and whether that was no number: then it tells nothing."""
+    base, cache = _base(target), state.cache
+    for_offset, for_batch = random.split(key, 2)
+    first = random.words(for_offset, 1)[0] >> 2
+    offset = jnp.where(cache.count == 0, first.astype(jnp.int32), cache.offset)
+    batch = evaluate_batch(base, y, base.draw(for_batch, cache.count + offset), exact=exact)
+    is_invalid = jnp.isnan(batch.here) | jnp.isposinf(batch.here)
+    is_invalid |= jnp.any(jnp.isnan(batch.changes) | jnp.isposinf(batch.changes))
+    is_kept = jnp.asarray(keeps) & jnp.all(state.x == y)
+    old = jax.tree.map(lambda a: jnp.where(is_kept, a, 0), cache.average)
+    new = averaged(base, old, jax.tree.map(lambda a: jnp.where(is_invalid, 0, a), batch), exact=exact)
+    average = jax.tree.map(lambda a, b: jnp.where(is_invalid, a, b.astype(a.dtype)), old, new)
+    return State(y, base.log_phi(average.here), Cache(average, cache.count + 1, offset, cache.log_time)), is_invalid
+
+
+def _base(target: Target) -> StochasticTarget:
+    base: Any = bare(target)
+    return base
+
+
+def _is_here(target: Target, x: Integer[Array, "*shape"]) -> Bool[Array, "n levels"]:
+    return is_level(x.reshape(-1), target.space.num_levels)
+
+
+def _drawn(key: PRNGKeyArray, logits: Float[Array, " k"]) -> Int[Array, ""]:
+    return draw_levels(random.words(key, 1)[0], logits)

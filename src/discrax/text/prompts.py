@@ -1,0 +1,411 @@
+"""Prompts whose embedding is like that of given images, found by sampling (Sun et al., 2023; Wen et al., 2023).
+
+A state x is a prompt, a token a place. With u(x) the direction of its embedding by any function of its tokens, such as
+the text tower of CLIP, and v_I the direction of image I's embedding,
+
+    sim(x, I) = <u(x), v_I>,    log pi(x) = E_I sim(x, I),    psi(x, xi) = mean of sim(x, I) over a mini-batch xi
+
+and pi^beta is sampled with a beta that grows: the paper's is 0.1 t in step t of 3,000. The function is evaluated at the
+one-hot rows e of the tokens, so that one gradient tells the change by every token at every place (`exact=False` of
+`sgdld`). What is as large as the vocabulary (v tokens, m places, k chains): e, its gradient and the log-ratios, each
+k m v floats.
+
+For comparison, `continuous_relaxation` (Wen et al., 2023): embeddings p of the places, free to move, and their
+projections q, the word embeddings in the most similar directions. In every step a mini-batch's gradient is taken at q
+and AdamW applies it to p. The best q is kept.
+"""
+
+import time
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int, Integer, Key, PRNGKeyArray
+
+from discrax.core import random
+from discrax.core.driver import compiled
+from discrax.core.kernel import Kernel
+from discrax.core.space import Categorical
+from discrax.core.stochastic import StochasticTarget
+from discrax.samplers import schedules, sgdld
+from discrax.sampling import sample
+from discrax.text.clip import SMALL, ClipConfig, ClipText, read_clip
+
+_NUMBERS_AT_ONCE, _MOST_AT_ONCE = 2**24, 256  # of one-hot rows, and states, when similarities are computed
+_LAST_BETA = 300.0
+
+
+class Embedder(eqx.Module):
+    """The embedding of a prompt by way of word embeddings: what the continuous relaxation can work with."""
+
+    @property
+    @abstractmethod
+    def words(self) -> Float[Array, "vocabulary hidden"]: ...
+
+    @abstractmethod
+    def encode(self, embedded: Float[Array, "length hidden"]) -> Float[Array, " embedding"]:
+        """The embedding of a prompt that is given by its word embeddings."""
+
+    def __call__(self, e: Float[Array, "length vocabulary"]) -> Float[Array, " embedding"]:
+        """The embedding of a prompt that is given by one-hot rows, or by any mixtures of tokens."""
+        return self.encode(e.astype(self.words.dtype) @ self.words)
+
+
+class ClipPrompt(Embedder):
+    """CLIP's embedding of a prompt, which stands between the tokens of start and end."""
+
+    tower: ClipText
+    start: int = eqx.field(static=True)
+    end: int = eqx.field(static=True)
+
+    @property
+    def words(self) -> Float[Array, "vocabulary hidden"]:
+        return self.tower.words
+
+    def encode(self, embedded: Float[Array, "length hidden"]) -> Float[Array, " embedding"]:
+        words = self.tower.words
+        return self.tower.encode(jnp.concatenate([words[self.start][None], embedded, words[self.end][None]]))
+
+
+class PromptTarget(StochasticTarget):
+    """Prompts that are like images; `psi` is the mean similarity to a mini-batch of them.
+
+    - `embed_tokens`: any function of one-hot rows (length, vocabulary) whose value is an embedding like the images'.
+    - `images`: their embeddings, one a row, of any length.
+    - `batch_size`: images of a mini-batch, drawn with replacement.
+    - `allowed`: a mask of the tokens that may be used; codes then count these only. `tokens` says which they are.
+    - `given`: tokens that stay, by their places.
+    """
+
+    embed_tokens: Callable[[Array], Array]
+    directions: Float[Array, "images embedding"]
+    tokens: Int[Array, " levels"]
+    space: Categorical
+    vocabulary: int = eqx.field(static=True)
+    batch_size: int = eqx.field(static=True)
+
+    def __init__(
+        self,
+        embed_tokens: Callable[[Array], Array],
+        images: Float[Array | np.ndarray, "images embedding"],
+        length: int,
+        vocabulary: int,
+        *,
+        batch_size: int = 1,
+        allowed: Any = None,
+        given: Mapping[int, int] | None = None,
+    ):
+        for name, value in {"length": length, "vocabulary": vocabulary, "batch_size": batch_size}.items():
+            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+                raise ValueError(f"{name} is a whole number, at least 1, but got {value!r}.")
+        self.directions = _directions(images)
+        mask = np.ones(vocabulary, bool) if allowed is None else np.asarray(allowed)
+        if mask.dtype != np.bool_ or mask.shape != (vocabulary,):
+            raise ValueError(
+                f"allowed is a boolean mask of the {vocabulary:,} tokens, but got {mask.dtype} of shape {mask.shape}."
+            )
+        tokens = np.flatnonzero(mask)
+        if len(tokens) < 2:
+            raise ValueError(f"There must be two tokens to choose from at least, but {len(tokens)} are allowed.")
+        self.embed_tokens, self.vocabulary, self.batch_size = embed_tokens, int(vocabulary), int(batch_size)
+        self.tokens = jnp.asarray(tokens, jnp.int32)
+        self.space = _space(length, tokens, given or {})
+        _check_function(embed_tokens, length, vocabulary, self.directions.shape[1])
+
+    def draw(self, key: PRNGKeyArray, step: Int[Array, ""]) -> Float[Array, "batch embedding"]:
+        return self.directions[random.integers(key, self.batch_size, self.directions.shape[0])]
+
+    def psi(self, e: Float[Array, "length levels"], xi: Float[Array, "batch embedding"]) -> Float[Array, ""]:
+        return self.similarity(self._embedded(e), xi)
+
+    def log_phi(self, mean: Float[Array, "..."]) -> Float[Array, "..."]:
+        return mean
+
+    def log_prob(self, e: Float[Array, "length levels"]) -> Float[Array, ""]:
+        """The mean similarity to all images."""
+        return self.similarity(self._embedded(e), self.directions)
+
+    def _embedded(self, e: Float[Array, "length levels"]) -> Float[Array, " embedding"]:
+        if self.space.num_levels < self.vocabulary:
+            e = jnp.zeros((e.shape[0], self.vocabulary), e.dtype).at[:, self.tokens].set(e)
+        return self.embed_tokens(e)
+
+    def similarity(
+        self, embedding: Float[Array, " embedding"], directions: Float[Array, "images embedding"]
+    ) -> Float[Array, ""]:
+        """The mean cosine of an embedding with some images."""
+        cosine = jnp.dot(embedding, jnp.mean(directions, axis=0)) / jnp.linalg.norm(embedding)
+        return cosine.astype(jnp.result_type(float))
+
+
+def _directions(images: Any) -> Float[Array, "images embedding"]:
+    images = np.asarray(images)
+    if images.ndim != 2 or not images.size or not np.issubdtype(images.dtype, np.floating):
+        raise ValueError(
+            f"images are embeddings, one a row, but got an array of {images.dtype} of shape {images.shape}."
+        )
+    lengths = np.linalg.norm(images.astype(np.float64), axis=1)
+    odd = np.flatnonzero(~np.isfinite(lengths) | (lengths == 0))
+    if odd.size:
+        raise ValueError(f"Row {odd[0]} of images has no direction: it is 0 or not finite.")
+    return jnp.asarray(images / lengths[:, None], jnp.float32)
+
+
+def _space(length: int, tokens: Integer[np.ndarray, " levels"], given: Mapping[int, int]) -> Categorical:
+    if not given:
+        return Categorical(length, len(tokens))
+    frozen, codes = np.zeros(length, bool), np.zeros(length, np.int64)
+    for place, token in given.items():
+        if not 0 <= place < length:
+            raise ValueError(f"A prompt has the places 0..{length - 1}, but a token was given for place {place}.")
+        if token not in tokens:
+            raise ValueError(f"Token {token}, given for place {place}, is not in the vocabulary or not allowed.")
+        frozen[place], codes[place] = True, int(np.searchsorted(tokens, token))
+    return Categorical(length, len(tokens), frozen=frozen, frozen_codes=codes)
+
+
+def _check_function(embed_tokens: Any, length: int, vocabulary: int, size: int) -> None:
+    if not callable(embed_tokens):
+        raise TypeError(f"embed_tokens is a function of one-hot rows, but got a {type(embed_tokens).__name__}.")
+    rows = jax.ShapeDtypeStruct((length, vocabulary), jnp.result_type(float))
+    shape = jax.eval_shape(lambda e: embed_tokens(e), rows).shape
+    if shape != (size,):
+        raise ValueError(
+            f"embed_tokens gives an embedding of shape {shape} for a prompt, but those of the images have {size} "
+            "numbers: they are of different models."
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class TunedPrompts:
+    """The best prompt of every run."""
+
+    tokens: Integer[np.ndarray, "runs length"]
+    similarities: Float[np.ndarray, " runs"]  # means over all images
+    seconds: float
+    compile_seconds: float
+
+
+def prompt_sampler(num_steps: int = 3000, *, step: float = 1.0, cache: bool = True) -> Kernel:
+    """SGDLD as the paper tunes prompts: one gradient a step, h = 1, and a beta that grows in equal steps to 300.
+
+    Each place moves by itself: if only one of them could, then with h = 1 one would in every step, and there would
+    never be a second mini-batch to average.
+    """
+    if num_steps < 1:
+        raise ValueError(f"num_steps must be at least 1, but got {num_steps}.")
+    temperature = schedules.Power(num_steps / _LAST_BETA, 1.0, 1e-30, 1.0)  # 1 / beta_t at t = 1, 2, ...
+    return sgdld(step, cache=cache, moves="all", exact=False, temperature=temperature)
+
+
+def sampled_prompts(
+    key: PRNGKeyArray,
+    target: PromptTarget,
+    sampler: str | Kernel | None = None,
+    *,
+    num_chains: int = 10,
+    num_steps: int = 3000,
+    progress: bool | None = None,
+) -> TunedPrompts:
+    """Samples prompts; of all states that a chain has been in, the one most like all images is kept.
+
+    `sampler`: by default `prompt_sampler(num_steps)`.
+    """
+    sampler = prompt_sampler(num_steps) if sampler is None else sampler
+    run = sample(
+        key,
+        target,
+        sampler,
+        num_chains=num_chains,
+        num_warmup=0,
+        num_samples=num_steps,
+        adaptation=None,
+        progress=progress,
+    )
+    if not run.is_complete:
+        raise KeyboardInterrupt
+    assert run.draws is not None
+    begin = time.perf_counter()
+    values, compile_seconds = similarities(target, run.draws.reshape(-1, target.space.num_sites))
+    values = values.reshape(run.draws.shape[:2])
+    best = values.argmax(axis=1)
+    runs = np.arange(num_chains)
+    seconds = run.seconds + time.perf_counter() - begin - compile_seconds
+    tokens = np.asarray(target.tokens)[run.draws[runs, best].astype(np.int64)]
+    return TunedPrompts(tokens, values[runs, best], seconds, run.compile_seconds + compile_seconds)
+
+
+def similarities(
+    target: PromptTarget, states: Integer[np.ndarray, "states length"]
+) -> tuple[Float[np.ndarray, " states"], float]:
+    """The mean similarity of each state to all images, and the seconds of compilation; equal states count once."""
+    different, place = np.unique(states, axis=0, return_inverse=True)
+    at_once = int(np.clip(_NUMBERS_AT_ONCE // (target.space.num_sites * target.vocabulary), 1, _MOST_AT_ONCE))
+    padded = np.resize(different, (-(-len(different) // at_once) * at_once, different.shape[1]))
+    blocks = [jnp.asarray(block) for block in np.split(padded, len(padded) // at_once)]
+    program, compile_seconds = compiled(_similarities, (target, blocks[0]), {})
+    values = np.concatenate([np.asarray(program((target, block))) for block in blocks])
+    return values[place.reshape(-1)], compile_seconds
+
+
+def _similarities(target: PromptTarget, states: Integer[Array, "states length"]) -> Float[Array, " states"]:
+    return jax.vmap(lambda x: target.log_prob(target.space.embed(x)))(states)
+
+
+def continuous_relaxation(
+    key: PRNGKeyArray,
+    target: PromptTarget,
+    *,
+    num_runs: int = 10,
+    num_steps: int = 3000,
+    learning_rate: float = 0.1,
+    weight_decay: float = 0.1,
+) -> TunedPrompts:
+    """Optimises the embeddings of the places with gradients at their projections, and keeps the best projection.
+
+    The target's `embed_tokens` must be an `Embedder`. Runs start at the embeddings of random tokens.
+    """
+    if not isinstance(target.embed_tokens, Embedder):
+        raise TypeError(
+            "The continuous relaxation moves word embeddings, so embed_tokens must be an Embedder such as ClipPrompt, "
+            f"but it is a {type(target.embed_tokens).__name__}."
+        )
+    for name, count in {"num_runs": num_runs, "num_steps": num_steps}.items():
+        if count < 1:
+            raise ValueError(f"{name} must be at least 1, but got {count}.")
+    settings = {"num_steps": num_steps, "learning_rate": learning_rate, "weight_decay": weight_decay}
+    arguments = (random.split(random.as_threefry(key), num_runs), target)
+    program, compile_seconds = compiled(_relaxed, arguments, settings)
+    begin = time.perf_counter()
+    best, values = jax.tree.map(np.asarray, program(arguments))
+    return TunedPrompts(np.asarray(target.tokens)[best], values, time.perf_counter() - begin, compile_seconds)
+
+
+def _relaxed(
+    keys: Key[Array, " runs"], target: PromptTarget, *, num_steps: int, learning_rate: float, weight_decay: float
+) -> tuple[Integer[Array, "runs length"], Float[Array, " runs"]]:
+    try:
+        import optax
+    except ImportError as error:
+        raise ImportError('The continuous relaxation needs optax: pip install "discrax[learn]".') from error
+    embedder: Any = target.embed_tokens
+    space, words = target.space, embedder.words[target.tokens]
+    word_directions = words / jnp.linalg.norm(words, axis=1, keepdims=True)
+    adam = optax.adamw(learning_rate, weight_decay=weight_decay)
+
+    def one_run(key):
+        for_start, for_batches = random.split(key, 2)
+
+        def one_step(carry, step):
+            p, moments, best, value = carry
+            # Which direction of a word is nearest does not depend on how long p is.
+            x = jnp.argmax(p @ word_directions.T, axis=1)
+            x = x if space.frozen is None else jnp.where(space.frozen.mask, space.frozen.codes.astype(x.dtype), x)
+            xi = target.draw(random.fold_in(for_batches, step), step)
+
+            def loss(q):
+                embedding = embedder.encode(q)
+                return -target.similarity(embedding, xi), target.similarity(embedding, target.directions)
+
+            gradient, found = jax.grad(loss, has_aux=True)(words[x])
+            updates, moments = adam.update(gradient, moments, p)
+            best, value = jnp.where(found > value, x, best), jnp.maximum(found, value)
+            return (optax.apply_updates(p, updates), moments, best, value), None
+
+        x = space.random(for_start).astype(jnp.int32)
+        start = (words[x], adam.init(words[x]), x, jnp.array(-jnp.inf, jnp.result_type(float)))
+        return jax.lax.scan(one_step, start, jnp.arange(num_steps, dtype=jnp.int32))[0][2:]
+
+    return jax.vmap(one_run)(keys)
+
+
+def made_up_images(
+    seed: int, prompt: ClipPrompt, allowed: Bool[np.ndarray, " vocabulary"], *, count: int, length: int, noise: float
+) -> Float[np.ndarray, "images embedding"]:
+    """Images in one style, where there are none: directions of hidden prompts, plus noise of a given mean length.
+
+    The first half of every hidden prompt is the same, the style; the rest is random.
+    """
+    generator = np.random.default_rng(seed)
+    tokens = generator.choice(np.flatnonzero(allowed), (count, length))
+    tokens[:, : length // 2] = tokens[0, : length // 2]
+    embed = eqx.filter_jit(lambda prompt, tokens: jax.lax.map(lambda x: prompt.encode(prompt.words[x]), tokens))
+    hidden = np.asarray(embed(prompt, jnp.asarray(tokens, jnp.int32)))
+    hidden = hidden / np.linalg.norm(hidden, axis=1, keepdims=True)
+    return hidden + noise * generator.normal(size=hidden.shape).astype(hidden.dtype) / hidden.shape[1] ** 0.5
+
+
+def random_prompt(seed: int, config: ClipConfig = SMALL) -> tuple[ClipPrompt, Bool[np.ndarray, " vocabulary"]]:
+    """A tower that has learnt nothing, whose last two tokens are those of start and end, and which others there are."""
+    size = config.vocab_size
+    tower = ClipText.random(jax.random.key(seed), config)
+    return ClipPrompt(tower, size - 2, size - 1), np.arange(size) < size - 2
+
+
+def tune_prompt(
+    checkpoint: Path | None = None,
+    images: Path | None = None,
+    length: int = 8,
+    steps: int = 3000,
+    chains: int = 10,
+    seed: int = 0,
+) -> None:
+    """Finds prompts that CLIP holds to be like given images, and prints the best one of every chain.
+
+    Args:
+        checkpoint: The folder of CLIP, as Hugging Face writes it: config.json, vocab.json, merges.txt,
+            model.safetensors. Without one, a small random tower and made-up images show how it goes.
+        images: A .npy file with CLIP's embeddings of the images, one a row.
+        length: Tokens of a prompt.
+        steps: Of the sampler, for each chain.
+        chains: How many prompts are looked for.
+        seed: Of the random numbers.
+    """
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console, text = Console(), None
+    if (checkpoint is None) != (images is None):
+        have, lack = ("images", "checkpoint") if checkpoint is None else ("checkpoint", "images")
+        raise ValueError(
+            f"--{have} was given without --{lack}: the folder of CLIP and its embeddings of images go together."
+        )
+    if checkpoint is None or images is None:
+        prompt, allowed = random_prompt(seed)
+        embeddings = made_up_images(seed, prompt, allowed, count=16, length=length, noise=1.0)
+        console.print(
+            "No checkpoint was given: this is a small random tower and made-up images, and tokens are numbers."
+        )
+    else:
+        embeddings = read_images(images)
+        clip = read_clip(checkpoint)
+        text, allowed = clip.tokenizer.text, clip.tokenizer.is_word
+        prompt = ClipPrompt(clip.tower, clip.tokenizer.start, clip.tokenizer.end)
+    target = PromptTarget(prompt, embeddings, length, len(allowed), allowed=allowed)
+    found = sampled_prompts(jax.random.key(seed), target, num_chains=chains, num_steps=steps)
+    table = Table("similarity", "prompt")
+    for i in np.argsort(-found.similarities, kind="stable"):
+        tokens = found.tokens[i].tolist()
+        table.add_row(
+            f"{found.similarities[i]:.4f}", Text(" ".join(map(str, tokens)) if text is None else text(tokens))
+        )
+    console.print(table)
+
+
+def read_images(path: Path) -> np.ndarray:
+    if not path.is_file():
+        raise ValueError(f"There is no file {path}; images are a .npy file of embeddings, one a row.")
+    try:
+        found = np.load(path, allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        raise ValueError(f"{path} is no .npy file of numbers: {error}") from error
+    if not isinstance(found, np.ndarray):
+        raise ValueError(f"{path} holds several arrays; save the embeddings alone, with numpy.save.")
+    return found

@@ -1,0 +1,158 @@
+import itertools
+
+import jax
+import numpy as np
+import pytest
+
+import discrax as dx
+from discrax.bench.cell import Budget, Cell, call
+from discrax.bench.grid import make_grid
+from discrax.bench.measure import run_cell
+from discrax.bench.suite import Size, find
+from discrax.problems.circuits import ApproximateCircuit
+from discrax.problems.facility import FacilityLocation
+from discrax.samplers.schedules import Geometric, Power
+from discrax.solving.expected import expected_costs, minimise_expected, sample_average
+from discrax.targets import Bernoulli
+
+KERNEL = dx.samplers.sgdld(step=Power(100.0, 10.0, 0.3), temperature=Geometric(200.0, 0.99))
+
+
+def small_problem():
+    return FacilityLocation.simulated(0, 3, 4)
+
+
+def legal_states(problem):
+    I, J = problem.num_facilities, problem.num_customers  # noqa: E741
+    codes = [range(2)] * I + [range(I)] * J
+    return np.array(list(itertools.product(*codes)), problem.space.dtype)
+
+
+def test_the_best_of_a_small_problem_is_found():
+    problem = small_problem()
+    states = legal_states(problem)
+    costs, errors, _ = expected_costs(jax.random.key(5), problem, states, 2000)
+    found = minimise_expected(
+        jax.random.key(0), problem, KERNEL, num_chains=16, num_steps=500, num_rescoring=1000, num_evaluation=2000
+    )
+    place = int(np.flatnonzero((states == found.x).all(axis=1))[0])
+    assert costs[place] <= costs.min() + 4 * errors[place]
+    assert found.cost == pytest.approx(costs[place], abs=5 * (errors[place] + found.standard_error))
+    assert found.scores.shape == (16,)
+    assert found.scores.min() == pytest.approx(found.cost, rel=0.1)
+    assert found.seconds > 0
+
+
+def test_costs_are_means_over_the_same_batches_in_pieces(monkeypatch):
+    problem = small_problem()
+    states = problem.start(jax.random.key(0), 3)
+    together = expected_costs(jax.random.key(1), problem, states, 100)
+    monkeypatch.setattr("discrax.solving.expected._MOST_AT_ONCE", 30)
+    pieces = expected_costs(jax.random.key(1), problem, states, 100)
+    np.testing.assert_allclose(together[0], pieces[0], rtol=1e-6)
+    alone = expected_costs(jax.random.key(1), problem, states[1:2], 100)
+    assert alone[0][0] == pytest.approx(together[0][1], rel=1e-6)
+    other = expected_costs(jax.random.key(2), problem, states, 100)[0]
+    assert (other != together[0]).all()
+    assert np.all(np.abs(other - together[0]) < 6 * 2**0.5 * together[1])
+
+
+def test_one_chain_is_not_scored():
+    circuit = ApproximateCircuit.simulated(0, 3, batch_size=8)
+    found = minimise_expected(jax.random.key(0), circuit, KERNEL, num_chains=1, num_steps=50, num_evaluation=200)
+    assert np.isnan(found.scores).all()
+    assert len(set(found.x.tolist())) == 3
+    assert 0 < found.cost < 30
+
+
+def test_highs_solves_the_sample_average():
+    problem = small_problem()
+    found = sample_average(problem, 16, 20.0, num_evaluation=500)
+    # Its own objective is the least mean over its scenarios, of all states.
+    from discrax.solving.expected import _three_keys
+
+    d = problem._demands(_three_keys(jax.random.key(0))[0], 16)
+    costs = np.asarray(jax.jit(jax.vmap(lambda x: problem.cost(x, d).mean()))(legal_states(problem)))
+    place = int(np.flatnonzero((legal_states(problem) == found.x).all(axis=1))[0])
+    assert found.scores[0] == pytest.approx(costs.min(), rel=1e-3)
+    assert costs[place] == pytest.approx(costs.min(), rel=1e-3)
+
+
+def test_no_solution_in_time_is_a_sentence():
+    with pytest.raises(TimeoutError, match="HiGHS has found no solution with 300 scenarios in 1e-06 seconds"):
+        sample_average(FacilityLocation.simulated(0, 10, 30), 300, 1e-6)
+
+
+def test_bad_input_is_a_sentence(as_a_user):
+    problem = small_problem()
+    with pytest.raises(TypeError, match="that of a StochasticTarget, whose psi is minus a cost, but got a Bernoulli"):
+        minimise_expected(jax.random.key(0), Bernoulli([0.5]), "sgdld")
+    with pytest.raises(ValueError, match="num_rescoring is a whole number, at least 1, but got 0"):
+        minimise_expected(jax.random.key(0), problem, KERNEL, num_rescoring=0)
+    with pytest.raises(ValueError, match="num_steps is a whole number, at least 1, but got 0"):
+        minimise_expected(jax.random.key(0), problem, KERNEL, num_steps=0)
+    with pytest.raises(ValueError, match="seconds is a positive number, but got 0"):
+        sample_average(problem, 8, 0)
+    with pytest.raises(TypeError, match="sample_average is for a FacilityLocation, but got a ApproximateCircuit"):
+        sample_average(ApproximateCircuit.simulated(0), 8, 1.0)
+
+
+# --- Cells -----------------------------------------------------------------------------------------------------------
+
+
+def numbers_of(cell):
+    rows = run_cell(cell)
+    assert {row["status"] for row in rows} == {"ok"}, rows[0]["error"]
+    return {row["metric"]: row["value"] for row in rows if row["x"] is None}
+
+
+def test_cells_of_facilities():
+    target = call("discrax.problems.facility:FacilityLocation.simulated", seed=0, num_facilities=3, num_customers=4)
+    sampler = call("discrax.bench.expected:annealed", hot=200.0, num_steps=300)
+    measure = call("discrax.bench.expected:searched", num_rescoring=300, num_evaluation=500)
+    cell = Cell((("sampler", "SGDLD"),), target, sampler, Budget(8, 0, 300), measure=measure, adaptation=None)
+    found = numbers_of(cell)
+    measure = call("discrax.bench.expected:programmed", num_scenarios=32, seconds=10.0, num_evaluation=500)
+    nobody = call("discrax.bench.expected:no_sampler")
+    exact = numbers_of(Cell((("sampler", "HiGHS"),), target, nobody, Budget(8, 0, 300), measure=measure))
+    assert found["cost"] == pytest.approx(exact["cost"], rel=0.1)
+    assert 1 <= found["num_open"] <= 3
+
+
+def test_cells_of_circuits():
+    target = call("discrax.bench.expected:circuits", count=4, num_units=2, batch_size=16)
+    found = {}
+    for name in ("placed", "placed_best", "placed_at_random"):
+        sampler = call("discrax.bench.expected:" + ("annealed_placement" if name == "placed" else "no_sampler"))
+        measure = call(f"discrax.bench.expected:{name}")
+        found[name] = numbers_of(Cell((("sampler", name),), target, sampler, Budget(1, 0, 200), measure=measure))
+    assert found["placed_best"]["over_optimum_percent"] == 0
+    assert 0 <= found["placed"]["over_optimum_percent"] < 30
+    assert found["placed_at_random"]["over_optimum_percent"] > 60
+    assert found["placed"]["circuits"] == 4
+
+
+def test_highs_stands_in_the_lines_of_gurobi():
+    (suite,) = find("sgdld/table01")
+    cells = [cell for cell in suite.cells(Size.DEFAULT) if cell.label("size") == "15x30"]
+    assert len(cells) == 5 * 5
+    rows = [
+        {"labels": dict(cell.labels), "metric": "cost", "value": 9000.0 + 100 * cell.seed, "seed": cell.seed}
+        | {"cell": cell.id, "x": None, "std": None, "status": "ok", "error": None}
+        for cell in cells
+    ]
+    for row in rows:
+        row["value"] *= 1.05 if row["labels"]["sampler"] == "SLS" else 1.0
+    costs, beside, _ = (make_grid(table, rows) for table in suite.exhibits)
+    entries = {line.head: line.entries[0] for line in costs.lines}
+    assert entries[("Gurobi(8)",)].ours == pytest.approx(9200)
+    assert entries[("Gurobi(8)",)].paper == 10418
+    assert entries[("SGDLD",)].std == pytest.approx(np.std([9000, 9100, 9200, 9300, 9400], ddof=1))
+    excess = {line.head: line.entries[0].ours for line in beside.lines}
+    assert excess == {
+        ("SGDLD",): 0,
+        ("SGDLD-noC",): 0,
+        ("SLS",): pytest.approx(5),
+        ("HiGHS(8)",): 0,
+        ("HiGHS(1024)",): 0,
+    }
