@@ -194,6 +194,13 @@ def same(a, b) -> None:
         np.testing.assert_array_equal(x, y)
 
 
+def near(a, b) -> None:
+    """Two trees are equal up to rounding."""
+    assert jax.tree.structure(a) == jax.tree.structure(b)
+    for x, y in zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-5 if np.issubdtype(x.dtype, np.floating) else 0)
+
+
 def kinds(tree) -> list[tuple]:
     return [(leaf.shape, leaf.dtype, leaf.weak_type) for leaf in jax.tree.leaves(tree)]
 
@@ -239,7 +246,9 @@ def test_chains_side_by_side_are_chains_one_by_one(run):
                 jax.tree.map(lambda leaf, chain=chain: leaf[chain], tree)
                 for tree in (run.states[t], run.states[t + 1], run.infos[t])
             )
-            same(run.one(run.keys[t, chain], run.target, run.kernel, before), (after, info))
+            alone = run.one(run.keys[t, chain], run.target, run.kernel, before)
+            # Sums over a function's values at all neighbours are rounded differently for one chain and for several.
+            (near if run.name in FROM_BATCHES else same)(alone, (after, info))
     assert run.one.traces == 1
 
 
@@ -248,7 +257,8 @@ def test_a_step_is_a_function_of_its_key(run):
     again = run.all(run.keys[t], run.target, run.kernel, run.states[t])
     same(again, (run.states[t + 1], run.infos[t]))
     paths = run.codes().swapaxes(0, 1)
-    assert len(np.unique(paths.reshape(NUM_CHAINS, -1), axis=0)) == NUM_CHAINS  # and keys differ
+    if run.name != "local_search":  # chance has little to say in a search
+        assert len(np.unique(paths.reshape(NUM_CHAINS, -1), axis=0)) == NUM_CHAINS  # and keys differ
 
 
 def test_what_a_state_carries_is_what_a_fresh_evaluation_gives(run):

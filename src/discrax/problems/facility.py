@@ -77,15 +77,15 @@ class FacilityLocation(BatchRatios):
 
     @staticmethod
     def simulated(
-        seed: int, num_facilities: int = 15, num_customers: int = 30, *, spread: float = 0.5, batch_size: int = 1
+        seed: int, num_facilities: int = 15, num_customers: int = 30, *, spread: float = 0.7, batch_size: int = 1
     ) -> "FacilityLocation":
         """Facilities and customers in the unit square, in the manner of Cornuejols, Sridharan and Thizy (1991).
 
-        Mean demands are uniform in [5, 35] and transport costs 40 a unit of demand and of distance. Capacities are
+        Mean demands are uniform in [5, 35] and transport costs 50 a unit of demand and of distance. Capacities are
         uniform in [10, 160], then scaled to four times the mean demand in all, and opening costs
-        U[0, 60] + U[45, 55] sqrt(capacity): larger facilities are cheaper a unit. A unit that is bought elsewhere costs
-        70, more than the longest way. Distances, demands, capacities and the form of opening costs are theirs; the
-        weights of the costs are ours, such that transport and opening cost about the same.
+        U[0, 75] + U[35, 45] sqrt(capacity): larger facilities are cheaper a unit. A unit that is bought elsewhere costs
+        120, more than the longest way. Positions, demands, capacities and the form of opening costs are theirs; the
+        prices are ours.
         """
         if num_facilities < 2 or num_customers < 1:
             raise ValueError(
@@ -97,10 +97,10 @@ class FacilityLocation(BatchRatios):
         demand = generator.uniform(5, 35, num_customers)
         capacity = generator.uniform(10, 160, num_facilities)
         capacity *= 4 * demand.sum() / capacity.sum()
-        per_root = generator.uniform(45, 55, num_facilities)
-        opening = generator.uniform(0, 60, num_facilities) + per_root * np.sqrt(capacity)
-        transport = 40 * np.linalg.norm(facilities[:, None] - customers, axis=-1)
-        return FacilityLocation(opening, transport, capacity, 70.0, demand, spread, batch_size=batch_size)
+        per_root = generator.uniform(35, 45, num_facilities)
+        opening = generator.uniform(0, 75, num_facilities) + per_root * np.sqrt(capacity)
+        transport = 50 * np.linalg.norm(facilities[:, None] - customers, axis=-1)
+        return FacilityLocation(opening, transport, capacity, 120.0, demand, spread, batch_size=batch_size)
 
     @staticmethod
     def from_orlib(

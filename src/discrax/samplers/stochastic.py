@@ -18,12 +18,15 @@ since then the cache of a state holds ever more mini-batches. Without the cache 
 - `exact=False` takes log-ratios from one gradient of psi instead of psi at every neighbour: cheaper where psi is a
   network, and not exact in the limit either.
 - `temperature` T_t divides log-ratios; the cache holds them undivided.
+- `weigh="stays"` goes beyond the paper. Of a stay of k steps the first weights come from few mini-batches; where these
+  are noisy the largest of them is most of the sum, and it is an accident. So the stay counts once, in its last draw, for
+  k h_t / Z by all its mini-batches; its other draws have weight 0. In the limit it is the same.
 
 Beside it, for comparison: `local_search` goes to the neighbour with the largest cached r_z if that is above 1, and
 `minibatch_gibbs` draws one site from its conditional by one mini-batch, which is biased.
 
-A step moves first, by what the last steps have told, and then draws a mini-batch where the chain is. So the weight of
-the state after a step is known, and is that state's; the very first step stays.
+A step goes where the last one decided, draws a mini-batch there, and decides where to go next. So the weight of the
+state after a step is known, and is that state's; the very first step stays.
 """
 
 from typing import Any, ClassVar, NamedTuple
@@ -54,7 +57,7 @@ class Cache(NamedTuple):
     average: Average  # of the mini-batches drawn at the present state
     count: Int[Array, ""]  # mini-batches drawn in all
     offset: Int[Array, ""]  # chains begin at different places of data that come in order
-    log_time: Float[Array, ""]  # log eps
+    next: Integer[Array, "*shape"]  # where the chain goes in the next step
 
 
 class _FromBatches(Kernel):
@@ -63,7 +66,7 @@ class _FromBatches(Kernel):
 
     def init(self, target: Target, x: Integer[Array, "*shape"]) -> State:
         average, zero = nothing_yet(_base(target), x), jnp.zeros((), jnp.int32)
-        return State(x, average.here, Cache(average, zero, zero, jnp.zeros((), jnp.float32)))
+        return State(x, average.here, Cache(average, zero, zero, x))
 
 
 class SGDLD(_FromBatches):
@@ -76,6 +79,7 @@ class SGDLD(_FromBatches):
     polyak: bool = eqx.field(static=True)
     moves: str = eqx.field(static=True)
     exact: bool = eqx.field(static=True)
+    weigh: str = eqx.field(static=True)
 
     def __init__(
         self,
@@ -86,28 +90,37 @@ class SGDLD(_FromBatches):
         moves: str = "auto",
         exact: bool = True,
         temperature: float | Schedule | None = None,
+        weigh: str = "steps",
     ):
+        if weigh not in ("steps", "stays"):
+            raise ValueError(f"weigh is 'steps' or 'stays', but got {weigh!r}.")
         if moves not in ("auto", "one", "all"):
             raise ValueError(f"moves is 'one', 'all' or 'auto', but got {moves!r}.")
         self.schedule = as_schedule("step", step)
         self.temperature = None if temperature is None else as_schedule("temperature", temperature)
         self.balancing, self.cache, self.polyak, self.exact = get_balancing(balancing), cache, polyak, exact
+        self.weigh = weigh
         # One site moves at most once a step, so more than one jump a step needs all of them to move.
         is_small = polyak and float(self.schedule(jnp.zeros((), jnp.float32))) <= 1
         self.moves = moves if moves != "auto" else "one" if is_small else "all"
 
     def step(self, key: PRNGKeyArray, target: Target, state: State) -> tuple[State, Info]:
         for_move, for_batch = random.split(key, 2)
-        y = self._moved(for_move, target, state)
-        after, is_invalid = _told(for_batch, target, state, y, keeps=self.cache, exact=self.exact)
-        t = after.cache.count.astype(jnp.float32) - 1
-        log_time = log_of(self.schedule, t)
+        after, is_invalid = _told(for_batch, target, state, keeps=self.cache, exact=self.exact)
+        log_rates = self._log_rates(target, after)
+        log_time = log_of(self.schedule, after.cache.count.astype(jnp.float32) - 1)
         if self.polyak:
             # A state that nothing leaves would count for ever.
-            log_time = log_time - jnp.maximum(logsumexp(self._log_rates(target, after)), -1e30)
-        after = after._replace(cache=after.cache._replace(log_time=log_time.astype(jnp.float32)))
-        jump = target.space.distance(state.x, y)
-        return after, scalar_info(1, ~is_invalid, jump, 1, is_invalid, after.cache.log_time)
+            log_time = log_time - jnp.maximum(logsumexp(log_rates), -1e30)
+        # Where no mini-batch was a number yet, nothing is known about the neighbours.
+        count = after.cache.average.count
+        following = self._drawn(for_move, target, after.x, log_rates + jnp.where(count > 0, log_time, -jnp.inf))
+        log_weight = log_time
+        if self.weigh == "stays":
+            log_weight = jnp.where(jnp.all(following == after.x), -jnp.inf, log_time + jnp.log(count))
+        after = after._replace(cache=after.cache._replace(next=following))
+        jump = target.space.distance(state.x, after.x)
+        return after, scalar_info(1, ~is_invalid, jump, 1, is_invalid, log_weight)
 
     def _log_rates(self, target: Target, state: State) -> Float[Array, "n ..."]:
         """log R of all single-site changes; -inf at the present level and for barred changes."""
@@ -119,15 +132,16 @@ class SGDLD(_FromBatches):
         rates = jnp.where(jnp.isneginf(ratios), -jnp.inf, self.balancing(ratios))
         return rates if space.has_two_levels else jnp.where(_is_here(target, state.x), -jnp.inf, rates)
 
-    def _moved(self, key: PRNGKeyArray, target: Target, state: State) -> Integer[Array, "*shape"]:
-        space, x = target.space, state.x.reshape(-1)
-        # Where no mini-batch was drawn yet nothing is known about the neighbours.
-        log_p = jnp.where(state.cache.average.count > 0, state.cache.log_time, -jnp.inf) + self._log_rates(target, state)
+    def _drawn(
+        self, key: PRNGKeyArray, target: Target, x: Integer[Array, "*shape"], log_p: Float[Array, "n ..."]
+    ) -> Integer[Array, "*shape"]:
+        """The next state, given the logarithms of eps R."""
+        space, here, x = target.space, x, x.reshape(-1)
         if self.moves == "one":
             for_leaving, for_site = random.split(key, 2)
             flat = log_p.reshape(-1)
             leaves = random.to_uniform(random.words(for_leaving, 1)[0]) < jnp.exp(jnp.minimum(logsumexp(flat), 0))
-            site, code = jnp.divmod(_drawn(for_site, flat), 1 if space.has_two_levels else space.num_levels)
+            site, code = jnp.divmod(_index(for_site, flat), 1 if space.has_two_levels else space.num_levels)
             code = 1 - x[site] if space.has_two_levels else code.astype(x.dtype)
             y = jnp.where(leaves, x.at[site].set(code), x)
         else:
@@ -137,7 +151,7 @@ class SGDLD(_FromBatches):
             else:
                 leaving = jnp.sum(jnp.exp(jnp.minimum(log_p, 0)), axis=-1)
                 staying = jnp.log(jnp.maximum(1 - leaving, 0))
-                y = draw_levels(bits, jnp.where(_is_here(target, state.x), staying[:, None], log_p)).astype(x.dtype)
+                y = draw_levels(bits, jnp.where(_is_here(target, here), staying[:, None], log_p)).astype(x.dtype)
         return y.reshape(space.shape)
 
 
@@ -149,9 +163,10 @@ def sgdld(
     moves: str = "auto",
     exact: bool = True,
     temperature: float | Schedule | None = None,
+    weigh: str = "steps",
 ) -> SGDLD:
     """Stochastic gradient discrete Langevin dynamics; `step` is h, a number or a schedule."""
-    return SGDLD(step, cache, polyak, balancing, moves, exact, temperature)
+    return SGDLD(step, cache, polyak, balancing, moves, exact, temperature, weigh)
 
 
 class LocalSearch(_FromBatches):
@@ -163,14 +178,15 @@ class LocalSearch(_FromBatches):
         self.cache = cache
 
     def step(self, key: PRNGKeyArray, target: Target, state: State) -> tuple[State, Info]:
-        space, x = target.space, state.x.reshape(-1)
-        ratios = effective_ratios(target, state.x, log_ratios(_base(target), state.cache.average))
+        space = target.space
+        after, is_invalid = _told(key, target, state, keeps=self.cache, exact=True)
+        x, ratios = after.x.reshape(-1), effective_ratios(target, after.x, log_ratios(_base(target), after.cache.average))
         best = jnp.argmax(ratios.reshape(-1))
         site, code = jnp.divmod(best, 1 if space.has_two_levels else space.num_levels)
         code = 1 - x[site] if space.has_two_levels else code.astype(x.dtype)
-        y = jnp.where(ratios.reshape(-1)[best] > 0, x.at[site].set(code), x).reshape(space.shape)
-        after, is_invalid = _told(key, target, state, y, keeps=self.cache, exact=True)
-        return after, scalar_info(1, ~is_invalid, space.distance(state.x, y), 1, is_invalid)
+        following = jnp.where(ratios.reshape(-1)[best] > 0, x.at[site].set(code), x).reshape(space.shape)
+        after = after._replace(cache=after.cache._replace(next=following))
+        return after, scalar_info(1, ~is_invalid, space.distance(state.x, after.x), 1, is_invalid)
 
 
 class MinibatchGibbs(_FromBatches):
@@ -189,18 +205,18 @@ class MinibatchGibbs(_FromBatches):
 
         values = jax.vmap(value)(jnp.arange(space.num_levels, dtype=here.dtype))
         is_invalid = jnp.any(jnp.isnan(values) | jnp.isposinf(values))
-        level = _drawn(for_level, temper(target, jnp.where(is_invalid, 0, values)))
+        level = _index(for_level, temper(target, jnp.where(is_invalid, 0, values)))
         code = jnp.where(is_invalid, here[site], level.astype(here.dtype))
         y = here.at[site].set(code).reshape(space.shape)
-        after = State(y, values[code].astype(state.log_prob.dtype), cache._replace(count=cache.count + 1))
+        after = State(y, values[code].astype(state.log_prob.dtype), cache._replace(count=cache.count + 1, next=y))
         return after, scalar_info(1, ~is_invalid, space.distance(state.x, y), 1, is_invalid)
 
 
 def _told(
-    key: PRNGKeyArray, target: Target, state: State, y: Integer[Array, "*shape"], *, keeps: bool, exact: bool
+    key: PRNGKeyArray, target: Target, state: State, *, keeps: bool, exact: bool
 ) -> tuple[State, Bool[Array, ""]]:
-    """The state at y with one more mini-batch, and whether that was no number: then it tells nothing."""
-    base, cache = _base(target), state.cache
+    """The next state with one more mini-batch, and whether that was no number: then it tells nothing."""
+    base, cache, y = _base(target), state.cache, state.cache.next
     for_offset, for_batch = random.split(key, 2)
     first = random.words(for_offset, 1)[0] >> 2
     offset = jnp.where(cache.count == 0, first.astype(jnp.int32), cache.offset)
@@ -211,7 +227,7 @@ def _told(
     old = jax.tree.map(lambda a: jnp.where(is_kept, a, 0), cache.average)
     new = averaged(base, old, jax.tree.map(lambda a: jnp.where(is_invalid, 0, a), batch), exact=exact)
     average = jax.tree.map(lambda a, b: jnp.where(is_invalid, a, b.astype(a.dtype)), old, new)
-    return State(y, base.log_phi(average.here), Cache(average, cache.count + 1, offset, cache.log_time)), is_invalid
+    return State(y, base.log_phi(average.here), Cache(average, cache.count + 1, offset, y)), is_invalid
 
 
 def _base(target: Target) -> StochasticTarget:
@@ -223,5 +239,5 @@ def _is_here(target: Target, x: Integer[Array, "*shape"]) -> Bool[Array, "n leve
     return is_level(x.reshape(-1), target.space.num_levels)
 
 
-def _drawn(key: PRNGKeyArray, logits: Float[Array, " k"]) -> Int[Array, ""]:
+def _index(key: PRNGKeyArray, logits: Float[Array, " k"]) -> Int[Array, ""]:
     return draw_levels(random.words(key, 1)[0], logits)

@@ -2,6 +2,7 @@ import itertools
 import os
 from pathlib import Path
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -65,7 +66,7 @@ def test_forbidden_codes_are_never_reached():
     assert result.draws[..., :4].max() == 1
     assert set(np.unique(result.draws[..., 4:])) == {0, 1, 2, 3}
     bad = jnp.zeros(10, jnp.int8).at[1].set(2)
-    assert np.isneginf(jax.jit(problem.log_prob)(problem.space.embed(bad)))
+    assert np.isneginf(eqx.filter_jit(problem.log_prob)(problem.space.embed(bad)))
 
 
 def test_demands_have_their_means_and_spreads():
@@ -83,7 +84,7 @@ def test_log_prob_is_minus_the_mean_cost_of_fixed_scenarios():
     problem = FacilityLocation.simulated(2, 3, 4)
     x = problem.start(jax.random.key(0), 1)[0]
     expected = -np.mean([cost_by_hand(problem, x.tolist(), d) for d in np.asarray(problem.scenarios, np.float64)])
-    assert float(jax.jit(problem.log_prob)(problem.space.embed(x))) == pytest.approx(expected, rel=1e-5)
+    assert float(eqx.filter_jit(problem.log_prob)(problem.space.embed(x))) == pytest.approx(expected, rel=1e-5)
     again = FacilityLocation.simulated(2, 3, 4)
     assert (again.scenarios == problem.scenarios).all()
     assert not np.array_equal(FacilityLocation.simulated(3, 3, 4).demand, problem.demand)

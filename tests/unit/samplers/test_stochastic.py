@@ -101,6 +101,15 @@ def test_the_cache_takes_the_bias_away_and_small_steps_do_not():
     assert errors[False, 0.1] > 0.065
 
 
+def test_weights_of_whole_stays_have_the_same_limit():
+    target = dx.targets.GaussianBernoulli(batch_size=1)
+    by_steps, by_stays = (run(target, sgdld(0.1, weigh=weigh), 3000, 200) for weigh in ("steps", "stays"))
+    np.testing.assert_array_equal(by_steps.draws, by_stays.draws)  # only weights differ
+    has_moved = (by_stays.draws[:, 1:] != by_stays.draws[:, :-1]).any(axis=-1)
+    np.testing.assert_array_equal(by_stays.stats["weight"][:, :-1] > 0, has_moved)
+    assert total_variation(law_of(by_stays), target.probabilities) < 0.025
+
+
 def test_minibatch_gibbs_is_biased_and_without_noise_it_is_gibbs():
     space = SPACES["categorical"]
     kernel = dx.samplers.minibatch_gibbs()
@@ -144,6 +153,7 @@ def test_a_step_moves_first_and_then_asks():
         stayed = bool((after.x == state.x).all())
         assert stayed or t > 0  # nothing is known before the first mini-batch
         assert float(after.cache.average.count) == (float(state.cache.average.count) + 1 if stayed else 1)
+        assert (np.asarray(after.x) == np.asarray(state.cache.next)).all()
         rates = np.exp(np.asarray(after.cache.average.changes) / 2)
         assert float(info.log_weight) == pytest.approx(np.log(0.4 / rates.sum()), abs=1e-4)
         state = after

@@ -33,7 +33,7 @@ def test_the_best_of_a_small_problem_is_found():
     states = legal_states(problem)
     costs, errors, _ = expected_costs(jax.random.key(5), problem, states, 2000)
     found = minimise_expected(
-        jax.random.key(0), problem, KERNEL, num_chains=16, num_steps=500, num_rescoring=1000, num_evaluation=2000
+        jax.random.key(0), problem, KERNEL, num_chains=16, num_steps=500, num_rescoring=1000, num_evaluation=1000
     )
     place = int(np.flatnonzero((states == found.x).all(axis=1))[0])
     assert costs[place] <= costs.min() + 4 * errors[place]
@@ -57,12 +57,12 @@ def test_costs_are_means_over_the_same_batches_in_pieces(monkeypatch):
     assert np.all(np.abs(other - together[0]) < 6 * 2**0.5 * together[1])
 
 
+@pytest.mark.slow
 def test_one_chain_is_not_scored():
-    circuit = ApproximateCircuit.simulated(0, 3, batch_size=8)
-    found = minimise_expected(jax.random.key(0), circuit, KERNEL, num_chains=1, num_steps=50, num_evaluation=200)
+    found = minimise_expected(jax.random.key(0), small_problem(), KERNEL, num_chains=1, num_steps=30, num_evaluation=64)
     assert np.isnan(found.scores).all()
-    assert len(set(found.x.tolist())) == 3
-    assert 0 < found.cost < 30
+    assert (found.x[:3] <= 1).all()
+    assert found.cost > 0
 
 
 def test_highs_solves_the_sample_average():
@@ -79,8 +79,8 @@ def test_highs_solves_the_sample_average():
 
 
 def test_no_solution_in_time_is_a_sentence():
-    with pytest.raises(TimeoutError, match="HiGHS has found no solution with 300 scenarios in 1e-06 seconds"):
-        sample_average(FacilityLocation.simulated(0, 10, 30), 300, 1e-6)
+    with pytest.raises(TimeoutError, match="HiGHS has found no solution with 20 scenarios in 1e-06 seconds"):
+        sample_average(FacilityLocation.simulated(0, 5, 8), 20, 1e-6)
 
 
 def test_bad_input_is_a_sentence(as_a_user):
@@ -106,6 +106,7 @@ def numbers_of(cell):
     return {row["metric"]: row["value"] for row in rows if row["x"] is None}
 
 
+@pytest.mark.slow
 def test_cells_of_facilities():
     target = call("discrax.problems.facility:FacilityLocation.simulated", seed=0, num_facilities=3, num_customers=4)
     sampler = call("discrax.bench.expected:annealed", hot=200.0, num_steps=300)
@@ -119,6 +120,7 @@ def test_cells_of_facilities():
     assert 1 <= found["num_open"] <= 3
 
 
+@pytest.mark.slow
 def test_cells_of_circuits():
     target = call("discrax.bench.expected:circuits", count=4, num_units=2, batch_size=16)
     found = {}
@@ -137,7 +139,7 @@ def test_highs_stands_in_the_lines_of_gurobi():
     cells = [cell for cell in suite.cells(Size.DEFAULT) if cell.label("size") == "15x30"]
     assert len(cells) == 5 * 5
     rows = [
-        {"labels": dict(cell.labels), "metric": "cost", "value": 9000.0 + 100 * cell.seed, "seed": cell.seed}
+        {"labels": dict(cell.labels), "metric": "cost", "value": 8000.0 + 100 * cell.seed, "seed": cell.seed}
         | {"cell": cell.id, "x": None, "std": None, "status": "ok", "error": None}
         for cell in cells
     ]

@@ -102,6 +102,7 @@ def _compared(size: Size, rows: int, distinct: int, batches: tuple[int, ...], un
         for h in (0.6, 0.3, 0.1):
             yield from _chosen(f"SGDLD-{h}{shown}", **common, sampler=sgdld(h))
             yield from _chosen(f"SGDLD-noC-{h}{shown}", **common, sampler=sgdld(h, cache=False))
+        yield from _chosen(f"SGDLD-0.1 by stays{shown}", **common, sampler=sgdld(0.1, weigh="stays"))
         yield from _chosen(f"SGDLD-noP-0.3{shown}", **common, sampler=sgdld(0.3, polyak=False, moves="one"), matched=0.3)
     batch = batches[0]
     common = {"size": size, "rows": rows, "distinct": distinct, "batch": batch, "seeds": seeds}
