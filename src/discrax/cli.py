@@ -1,4 +1,4 @@
-"""The command line: `discrax demo | samplers | solve | train | sample | infill | bench`."""
+"""The command line: `discrax demo | samplers | solve | train | sample | infill | stochastic | bench`."""
 
 import sys
 from pathlib import Path
@@ -60,6 +60,10 @@ def infill() -> None:
     """Fills the [MASK]s of a sentence: `discrax infill --help`."""
 
 
+def stochastic() -> None:
+    """Samples and searches by mini-batches: `discrax stochastic --help`."""
+
+
 def bench() -> None:
     """Runs the papers' experiments: `discrax bench --help`."""
     sys.exit("Say what to do: discrax bench list | run | report | compare.")
@@ -96,6 +100,19 @@ def main() -> None:
 
             tyro.cli(infill_sentence, prog="discrax infill", args=sys.argv[2:])
             return
+        if sys.argv[1:2] == ["stochastic"]:
+            from discrax.solving import stochastic_commands as by_batches
+            from discrax.text.prompts import tune_prompt
+
+            applications = {
+                "law": by_batches.law,
+                "regression": by_batches.regression,
+                "facilities": by_batches.facilities,
+                "circuit": by_batches.circuit,
+                "prompt": tune_prompt,
+            }
+            tyro.extras.subcommand_cli_from_dict(applications, prog="discrax stochastic", args=sys.argv[2:] or ["--help"])
+            return
         commands = {
             "demo": demo,
             "samplers": samplers,
@@ -103,6 +120,7 @@ def main() -> None:
             "train": train,
             "sample": sample,
             "infill": infill,
+            "stochastic": stochastic,
             "bench": bench,
         }
         tyro.extras.subcommand_cli_from_dict(commands, prog="discrax")

@@ -56,10 +56,11 @@ def diagnose(name: str, values: np.ndarray, weights: np.ndarray | None = None) -
 
 def _diagnose_weighted(name: str, values: np.ndarray, weights: np.ndarray) -> ScalarDiagnostics:
     mean, within = weighted_mean(values, weights), weighted_variance(values, weights)
-    rhat = weighted_rhat(values, weights) if values.shape[0] > 1 and not is_constant(values).any() else None
+    rhat = weighted_rhat(values, weights) if values.shape[0] > 1 and not is_constant(values).any() else np.nan
     sd = float(np.sqrt(within.mean() + mean.var()))
     return ScalarDiagnostics(
-        name, float(mean.mean()), sd, float(weighted_ess(values, weights).sum()), None, None, rhat
+        name, float(mean.mean()), sd, float(weighted_ess(values, weights).sum()), None, None,
+        rhat if np.isfinite(rhat) else None,
     )  # fmt: skip
 
 

@@ -53,14 +53,20 @@ def weighted_ess(values: Values, weights: Values) -> Float[np.ndarray, "*chains"
     part = shares(weights)
     z = values.shape[-1] * part * (values - weighted_mean(values, weights)[..., None])
     error, spread = z.var(axis=-1) / np.maximum(ess(z), 1e-12), weighted_variance(values, weights)
-    return np.where(is_constant(values) | (spread == 0) | (error == 0), 0.0, spread / np.where(error == 0, 1, error))
+    is_still = is_constant(values) | (spread <= _rounding(values)) | (error == 0)
+    return np.where(is_still, 0.0, np.minimum(spread / np.where(error == 0, 1, error), values.shape[-1]))
+
+
+def _rounding(values: Values) -> Float[np.ndarray, "*chains"]:
+    """Of a variance: draws that differ may all have no weight."""
+    return 1e-12 * np.square(values).max(axis=-1)
 
 
 def weighted_rhat(values: Float[np.ndarray, "chains draws"], weights: Float[np.ndarray, "chains draws"]) -> float:
-    """Gelman and Rubin (1992): the spread of all draws over the mean spread within chains."""
+    """Gelman and Rubin (1992): the spread of all draws over the mean spread within chains; NaN if that is none."""
     within = float(np.mean(weighted_variance(values, weights)))
     between = float(np.var(weighted_mean(values, weights), ddof=1))
-    return float("nan") if within == 0 else float(np.sqrt((within + between) / within))
+    return float("nan") if within <= _rounding(values).max() else float(np.sqrt((within + between) / within))
 
 
 def equal_draws(weights: Float[np.ndarray, "chains draws"]) -> np.ndarray:

@@ -118,6 +118,7 @@ def _against_rows(title: str, metric: str, ylabel: str):
     )  # fmt: skip
 
 
+_EFFORT = {Size.DEFAULT: (30, 1), Size.PAPER: (100, 5)}  # passes over the data, seeds
 _ERROR = _against_rows("Error of the marginals", "marginal_error", "L1 error")
 _RHAT = _against_rows("Gelman-Rubin statistic of the states visited", "rhat", "R-hat")
 _WEIGHTED = _against_rows("Gelman-Rubin statistic of weighted draws", "weighted_rhat", "R-hat")
@@ -132,7 +133,7 @@ def figure03(size: Size) -> Iterator[Cell]:
     if size is Size.QUICK:
         yield from _compared(size, 5_000, 4, (50,), 20, 1)
     else:
-        yield from _compared(size, 100_000, 9, (625, 100), 60, 3 if size is Size.DEFAULT else 10)
+        yield from _compared(size, 100_000, 9, (625, 100), *_EFFORT[size])
 
 
 @suite(
@@ -144,13 +145,13 @@ def figure06(size: Size) -> Iterator[Cell]:
     if size is Size.QUICK:
         yield from _compared(size, 5_000, 8, (50,), 20, 1)
     else:
-        yield from _compared(size, 100_000, 25, (1_000,), 60, 3 if size is Size.DEFAULT else 10)
+        yield from _compared(size, 100_000, 25, (1_000,), *_EFFORT[size])
 
 
 @suite("sgdld/figure07", "the same with 50 coefficients: how fast chains forget where they began", _RHAT, _WEIGHTED)
 def figure07(size: Size) -> Iterator[Cell]:
     rows, distinct, batch = (5_000, 8, 50) if size is Size.QUICK else (100_000, 25, 1_000)
-    steps = (20 if size is Size.QUICK else 60) * rows // batch
+    steps = (20 if size is Size.QUICK else _EFFORT[size][0]) * rows // batch
     for h in (0.6, 0.3):
         yield from _chosen(
             f"SGDLD-{h}", size, rows, distinct, batch, steps, sampler=call("discrax.samplers:sgdld", step=h)
