@@ -111,7 +111,9 @@ def main() -> None:
                 "circuit": by_batches.circuit,
                 "prompt": tune_prompt,
             }
-            tyro.extras.subcommand_cli_from_dict(applications, prog="discrax stochastic", args=sys.argv[2:] or ["--help"])
+            tyro.extras.subcommand_cli_from_dict(
+                applications, prog="discrax stochastic", args=sys.argv[2:] or ["--help"]
+            )
             return
         commands = {
             "demo": demo,

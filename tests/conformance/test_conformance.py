@@ -103,7 +103,9 @@ def target_of(kernel: str, space: dx.Space) -> dx.Target:
     weights = 0.4 * np.sin(np.arange(np.prod(shape))).reshape(shape)
     cubic = Cubic(jnp.asarray(weights, jnp.result_type(float)))
     if kernel in FROM_BATCHES:
-        return dx.targets.Expectation(lambda e, noise: cubic(e) + noise * jnp.sum(e), dx.core.random.uniform_scalar, space)
+        return dx.targets.Expectation(
+            lambda e, noise: cubic(e) + noise * jnp.sum(e), dx.core.random.uniform_scalar, space
+        )
     return dx.Target.from_log_prob(cubic, space)
 
 

@@ -26,6 +26,7 @@ from discrax.core import random
 from discrax.core.stochastic import evaluate_batch
 from discrax.diagnostics.weighted import effective_weights, shares
 from discrax.samplers.schedules import Exponential
+from discrax.samplers.stochastic import SGDLD
 from discrax.sampling import Result, sample
 from discrax.targets import TallLogisticRegression
 
@@ -139,7 +140,7 @@ def _rhat(draws: np.ndarray, weights: np.ndarray) -> float | None:
     return float(np.sqrt((within + between) / np.where(within > 0, within, 1))[is_mixed].max())
 
 
-def _fixed_time(cell: Cell, target: TallLogisticRegression, jump: float) -> samplers.stochastic.SGDLD:
+def _fixed_time(cell: Cell, target: TallLogisticRegression, jump: float) -> SGDLD:
     """SGDLD-noP with the time eps, found by bisection of log eps, whose chains jump as often as SGDLD's."""
 
     def kernel(log_time: float):
@@ -177,7 +178,10 @@ def jump_rates(num_batches: int = 200) -> Experiment:
         begin = time.perf_counter()
         norms, rates = (np.asarray(part, np.float64) for part in jax.vmap(told)(keys))
         order = np.argsort(norms)
-        numbers = [Number("log10_jump_rate", float(rate), x=float(norm)) for norm, rate in zip(norms[order], rates[order])]
+        numbers = [
+            Number("log10_jump_rate", float(rate), x=float(norm))
+            for norm, rate in zip(norms[order], rates[order], strict=True)
+        ]
         numbers.append(Number("spread_of_log10_gradient_norm", float(np.ptp(np.log10(norms)))))
         numbers.append(Number("spread_of_log10_jump_rate", float(np.ptp(rates))))
         return numbers, Timing(time.perf_counter() - begin)

@@ -114,7 +114,7 @@ def replaced(module: Module, **fields: Any) -> Module:
     return copy
 
 
-def scalar_info(accept_prob, is_accepted, jump, evals, is_invalid, log_weight=0.0) -> Info:
+def scalar_info(accept_prob, is_accepted, jump, evals, is_invalid, log_weight: float | Array = 0.0) -> Info:
     """An `Info` whose types are the same whatever the kernel passed."""
 
     def as_float(value):

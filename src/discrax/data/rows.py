@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Array, Int, PRNGKeyArray
 
 from discrax.core import random
+from discrax.core.kernel import replaced
 from discrax.core.stochastic import Rows
 from discrax.data.stream import RowStream
 
@@ -52,7 +53,7 @@ class StreamedRows(Rows):
         return jax.tree.map(lambda array: jax.lax.dynamic_slice_in_dim(array, first, count), self.block)
 
     def renewed(self) -> "StreamedRows":
-        return StreamedRows(_on_device(next(self.stream)), self.num_rows, self.num_resident, self.stream)
+        return replaced(self, block=_on_device(next(self.stream)))
 
     def resident(self) -> Any:
         return self.block
@@ -71,7 +72,7 @@ def as_rows(data: Any, batch_size: int) -> Rows:
                 f"A mini-batch of {batch_size} rows is larger than a block of the stream, which has {data.block_rows}."
             )
         empty = jax.tree.map(lambda row: jnp.zeros((data.block_rows, *row.shape), _kind(row.dtype)), data.row)
-        return StreamedRows(empty, len(data), data.block_rows, data)
+        return StreamedRows(block=empty, num_rows=len(data), num_resident=data.block_rows, stream=data)
     leaves = jax.tree.leaves(data)
     lengths = {np.shape(leaf)[:1] for leaf in leaves}
     if not leaves or lengths == {(0,)}:
@@ -84,7 +85,7 @@ def as_rows(data: Any, batch_size: int) -> Rows:
     ((num_rows,),) = lengths
     if batch_size > num_rows:
         raise ValueError(f"A mini-batch of {batch_size} rows is larger than the data set, which has {num_rows}.")
-    return ResidentRows(_on_device(data), num_rows)
+    return ResidentRows(arrays=_on_device(data), num_rows=num_rows)
 
 
 def _kind(dtype) -> Any:

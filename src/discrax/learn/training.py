@@ -126,8 +126,8 @@ def pcd(
     - `data`: integer codes of shape (rows, *sites), or `discrax.data.Images`; dynamic ones are binarised anew in every
       batch.
     - `sampler`: any name of the registry, or a kernel; it makes `num_steps` steps per update.
-    - `buffer_size`: chains, of which `batch_size` move in an update (rounded up to a multiple of it). With too many each
-      moves too seldom to follow a network that learns fast: training then diverges. They start from
+    - `buffer_size`: chains, of which `batch_size` move in an update (rounded up to a multiple of it). With too many
+      each moves too seldom to follow a network that learns fast, and training diverges. They start from
       `starts`, by default at independent sites with the frequencies of the data. With `persistent=False` there is no
       buffer: chains start from the batch (contrastive divergence).
     - `optimiser`: an optax transformation; by default Adam with `learning_rate`.

@@ -1,7 +1,9 @@
 """Combinatorial problems, and the graphs they are stated on."""
 
+from discrax.problems.circuits import ApproximateCircuit
 from discrax.problems.custom import Custom
 from discrax.problems.cut import MaxCut
+from discrax.problems.facility import FacilityLocation
 from discrax.problems.graph import Graph
 from discrax.problems.independent_set import MIS, MaxClique
 from discrax.problems.partition import Partition
@@ -12,9 +14,11 @@ from discrax.problems.readers import read_graph
 __all__ = [
     "MIS",
     "QUBO",
+    "ApproximateCircuit",
     "BinaryProblem",
     "BinaryQuadratic",
     "Custom",
+    "FacilityLocation",
     "Graph",
     "Labelling",
     "MaxClique",

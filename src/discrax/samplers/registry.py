@@ -34,7 +34,9 @@ class Sampler(NamedTuple):
     def fits(self, target: Target) -> bool:
         """Whether it takes the target's space, and the target offers what it cannot do without."""
         kernel = self.build()
-        return isinstance(target.space, kernel.spaces) and all(offered(target, need) is not None for need in kernel.needs)
+        return isinstance(target.space, kernel.spaces) and all(
+            offered(target, need) is not None for need in kernel.needs
+        )
 
 
 REGISTRY = {

@@ -19,8 +19,8 @@ since then the cache of a state holds ever more mini-batches. Without the cache 
   network, and not exact in the limit either.
 - `temperature` T_t divides log-ratios; the cache holds them undivided.
 - `weigh="stays"` goes beyond the paper. Of a stay of k steps the first weights come from few mini-batches; where these
-  are noisy the largest of them is most of the sum, and it is an accident. So the stay counts once, in its last draw, for
-  k h_t / Z by all its mini-batches; its other draws have weight 0. In the limit it is the same.
+  are noisy the largest of them is most of the sum, and it is an accident. So the stay counts once, in its last draw,
+  for k h_t / Z by all its mini-batches; its other draws have weight 0. In the limit it is the same.
 
 Beside it, for comparison: `local_search` goes to the neighbour with the largest cached r_z if that is above 1, and
 `minibatch_gibbs` draws one site from its conditional by one mini-batch, which is biased.
@@ -180,7 +180,10 @@ class LocalSearch(_FromBatches):
     def step(self, key: PRNGKeyArray, target: Target, state: State) -> tuple[State, Info]:
         space = target.space
         after, is_invalid = _told(key, target, state, keeps=self.cache, exact=True)
-        x, ratios = after.x.reshape(-1), effective_ratios(target, after.x, log_ratios(_base(target), after.cache.average))
+        x, ratios = (
+            after.x.reshape(-1),
+            effective_ratios(target, after.x, log_ratios(_base(target), after.cache.average)),
+        )
         best = jnp.argmax(ratios.reshape(-1))
         site, code = jnp.divmod(best, 1 if space.has_two_levels else space.num_levels)
         code = 1 - x[site] if space.has_two_levels else code.astype(x.dtype)

@@ -89,14 +89,14 @@ def check_batches(target: Target, kernel: Kernel, keys: Key[Array, " chains"], x
     bad = np.flatnonzero(np.isnan(here) | np.isposinf(here))
     if bad.size:
         raise ValueError(
-            f"{what} must be a number where a chain starts, but it is {here[bad[0]]} for {bad.size} of {len(here)} chains "
-            "that were tried; look for a logarithm or a division at 0 in psi, or pass `init`."
+            f"{what} must be a number where a chain starts, but it is {here[bad[0]]} for {bad.size} of {len(here)} "
+            "chains that were tried; look for a logarithm or a division at 0 in psi, or pass `init`."
         )
     bad = np.flatnonzero(~np.isfinite(log_phi))
     if bad.size:
         raise ValueError(
-            f"phi must be positive, but at {what} = {here[bad[0]]:.6g} its logarithm is {log_phi[bad[0]]}; a probability "
-            "that may be 0 needs psi in logs, and a cost needs phi = exp."
+            f"phi must be positive, but at {what} = {here[bad[0]]:.6g} its logarithm is {log_phi[bad[0]]}; a "
+            "probability that may be 0 needs psi in logs, and a cost needs phi = exp."
         )
     if np.isnan(changes).any() or np.isposinf(changes).any():
         raise ValueError(

@@ -14,8 +14,8 @@ from discrax.core.kernel import Kernel, Sized
 from discrax.core.stochastic import steps_per_block
 from discrax.core.target import Target
 from discrax.curvature.hessian import Preconditioned, estimated_hessian, exact_hessian
-from discrax.samplers import build_kernel
 from discrax.diagnostics.weighted import weights_from_logs
+from discrax.samplers import build_kernel
 from discrax.sampling.auto import Auto, default_adapter, pilot
 from discrax.sampling.checks import (
     chain_keys,

@@ -4,7 +4,9 @@ from pathlib import Path
 from typing import Any
 
 
-def law(step: float = 0.1, cache: bool = True, batch: int = 1, chains: int = 200, draws: int = 6000, seed: int = 0) -> None:
+def law(
+    step: float = 0.1, cache: bool = True, batch: int = 1, chains: int = 200, draws: int = 6000, seed: int = 0
+) -> None:
     """Samples the Gaussian-Bernoulli model, whose law is known, and prints the distance to it.
 
     Args:

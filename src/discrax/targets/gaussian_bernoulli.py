@@ -22,8 +22,8 @@ class GaussianBernoulli(BatchRatios):
 
         u ~ sum_x pi(x) N(W^(1/2) x, I),     pi(x | u) = prod_i sigmoid((2 x_i - 1) t_i),     t = W^(1/2) u + b
 
-    A mini-batch is `batch_size` fresh u, and psi the mean of their pi(x | u). By default W = (I + 11') / 2 on four sites
-    and b = -W 1 / 2. All 2^d states are tabulated, so d is at most 12.
+    A mini-batch is `batch_size` fresh u, and psi the mean of their pi(x | u). By default W = (I + 11') / 2 on four
+    sites and b = -W 1 / 2. All 2^d states are tabulated, so d is at most 12.
     """
 
     space: Space
@@ -36,24 +36,26 @@ class GaussianBernoulli(BatchRatios):
     in_logs: ClassVar[bool] = True
 
     def __init__(self, W: ArrayLike = _COUPLINGS, b: ArrayLike | None = None, *, batch_size: int = 1):
-        W = np.asarray(W, float)
-        b = -0.5 * W.sum(axis=1) if b is None else np.asarray(b, float)
-        d = W.shape[0]
-        if W.shape != (d, d) or b.shape != (d,) or not np.allclose(W, W.T):
-            raise ValueError(f"W must be symmetric of shape (d, d) and b of shape (d,), but got {W.shape} and {b.shape}.")
+        couplings = np.asarray(W, float)
+        d = len(couplings)
+        field = -0.5 * couplings.sum(axis=-1) if b is None else np.asarray(b, float)
+        if couplings.shape != (d, d) or field.shape != (d,) or not np.allclose(couplings, couplings.T):
+            raise ValueError(
+                f"W must be symmetric of shape (d, d) and b of shape (d,), but got {couplings.shape} and {field.shape}."
+            )
         if d > 12:
             raise ValueError(f"The model tabulates all 2^d states, so d is at most 12, but W has {d} rows.")
-        values, vectors = np.linalg.eigh(W)
+        values, vectors = np.linalg.eigh(couplings)
         if values[0] < -1e-9:
             raise ValueError(f"W must have no negative eigenvalue, but its smallest is {values[0]:.3g}.")
         if batch_size < 1:
             raise ValueError(f"batch_size must be at least 1, but got {batch_size}.")
         self.space, self.batch_size = Binary(d), int(batch_size)
         states = self.space.enumerate().astype(float)
-        log_probs = 0.5 * np.einsum("si,ij,sj->s", states, W, states) + states @ b
+        log_probs = 0.5 * np.einsum("si,ij,sj->s", states, couplings, states) + states @ field
         log_probs -= np.logaddexp.reduce(log_probs)
         dtype = jnp.result_type(float)
-        self.W, self.b, self.states = (jnp.asarray(a, dtype) for a in (W, b, states))
+        self.W, self.b, self.states = (jnp.asarray(a, dtype) for a in (couplings, field, states))
         self.root = jnp.asarray((vectors * np.sqrt(np.maximum(values, 0))) @ vectors.T, dtype)
         self.log_probs = jnp.asarray(log_probs, dtype)
 

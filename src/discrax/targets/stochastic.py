@@ -4,8 +4,8 @@
 - `Quenched`: pi(x) = E_u pi(x | u), from log pi(x | u) and a sampler of u.
 - `Bayesian`: log pi(x) = log prior(x) + sum over a data set of log-likelihoods, of any size.
 
-Control variates (`Bayesian.controlled`): around a reference state x*, whose neighbourhood holds most of pi, log f(u | x)
-is nearly its second-order expansion q(u | x) in the embedding. The sum of q over all data is known after one pass,
+Control variates (`Bayesian.controlled`): around a reference state x*, whose neighbourhood holds most of pi,
+log f(u | x) is nearly its second-order expansion q(u | x) in the embedding. The sum of q over all data is known after one pass,
 so that mini-batches need to tell only the rest,
 
     psi(x, xi) = log prior(x) + sum_all q(u | x) + (M / B) sum_xi [ log f(u | x) - q(u | x) ],
@@ -122,8 +122,8 @@ class Control(NamedTuple):
 class Bayesian(DataTarget):
     """log pi(x) = log_prior(e) + sum over rows u of log_likelihood(e, u).
 
-    `data`: a pytree of arrays with one row per observation, or a `discrax.data.RowStream` for data that do not fit; then
-    `log_prob` is estimated from the block that is on the device. `log_likelihood(e, row)` takes one row.
+    `data`: a pytree of arrays with one row per observation, or a `discrax.data.RowStream` for data that do not fit;
+    then `log_prob` is estimated from the block that is on the device. `log_likelihood(e, row)` takes one row.
     """
 
     space: Space
@@ -212,8 +212,7 @@ def sum_over_rows(parts: Callable[[Any], tuple], rows: Rows, rows_at_once: int) 
 
 
 def summed(values: Float[Array, " rows"]) -> Float[Array, ""]:
-    """Their sum, in two stages: of 10^5 single-precision numbers one after the other the error is a hundred times it."""
+    """Their sum, in two stages: added one after the other, 10^5 single-precision numbers lose two more digits."""
     width = 1024
     padded = jnp.pad(values, (0, -values.shape[0] % width))
     return jnp.sum(jnp.sum(padded.reshape(-1, width), axis=1))
-

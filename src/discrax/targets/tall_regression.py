@@ -49,9 +49,7 @@ class TallLogisticRegression(DataTarget, BatchRatios):
     control: Control | None
     batch_size: int = eqx.field(static=True)
 
-    def __init__(
-        self, data: tuple[ArrayLike, ArrayLike] | RowStream, *, batch_size: int, inclusion_prob: float = 0.5
-    ):
+    def __init__(self, data: tuple[ArrayLike, ArrayLike] | RowStream, *, batch_size: int, inclusion_prob: float = 0.5):
         if not isinstance(data, RowStream):
             X, y = (np.asarray(part) for part in data)
             if X.ndim != 2 or y.shape != X.shape[:1]:
@@ -62,7 +60,9 @@ class TallLogisticRegression(DataTarget, BatchRatios):
         else:
             shapes = [row.shape for row in jax.tree.leaves(data.row)]
             if len(shapes) != 2 or len(shapes[0]) != 1 or shapes[1] != ():
-                raise ValueError(f"A stream for a regression has rows (X_i, y_i) of shapes (d,) and (), but got {shapes}.")
+                raise ValueError(
+                    f"A stream for a regression has rows (X_i, y_i) of shapes (d,) and (), but got {shapes}."
+                )
             d = shapes[0][0]
         if not 0 < inclusion_prob < 1:
             raise ValueError(f"inclusion_prob must lie strictly between 0 and 1, but got {inclusion_prob}.")
@@ -167,8 +167,8 @@ class TallLogisticRegression(DataTarget, BatchRatios):
     def exact_marginals(self, limit: int = 1 << 16, *, radius: int | None = None) -> Float[np.ndarray, " d"]:
         """P(x_j = 1), by summing over how many copies of each distinct column are on.
 
-        With a `radius`, only over counts that differ in at most so many columns from those of `mode()`: enough where the
-        data leave no doubt about the counts.
+        With a `radius`, only over counts that differ in at most so many columns from those of `mode()`: enough where
+        the data leave no doubt about the counts.
         """
         X, y = (np.asarray(part, np.float64) for part in jax.tree.leaves(self.rows.resident()))
         distinct, group = np.unique(X, axis=1, return_inverse=True)

@@ -1,21 +1,30 @@
-"""Infilling of sentences and sequences by a masked language model, and how good what is filled in is."""
+"""Infilling by a masked language model, how good what is filled in is, and prompts that suit images."""
 
 from discrax.text.bert import Bert, BertConfig
 from discrax.text.checkpoint import MaskedModel, read_checkpoint
+from discrax.text.clip import Clip, ClipText, read_clip
 from discrax.text.infilling import Infilled, Infilling, infill
+from discrax.text.prompts import ClipPrompt, PromptTarget, continuous_relaxation, sampled_prompts
 from discrax.text.quality import corpus_bleu, self_bleu, unique_ngrams
 from discrax.text.wordpiece import WordPiece
 
 __all__ = [
     "Bert",
     "BertConfig",
+    "Clip",
+    "ClipPrompt",
+    "ClipText",
     "Infilled",
     "Infilling",
     "MaskedModel",
+    "PromptTarget",
     "WordPiece",
+    "continuous_relaxation",
     "corpus_bleu",
     "infill",
     "read_checkpoint",
+    "read_clip",
+    "sampled_prompts",
     "self_bleu",
     "unique_ngrams",
 ]

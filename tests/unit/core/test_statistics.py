@@ -3,7 +3,6 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jax import lax
@@ -91,5 +90,7 @@ def test_weights_may_differ_by_more_than_a_float_can_hold():
     weights = np.exp([-1.0, 0.0])
     mean = np.average([2.0, 3.0], weights=weights)
     np.testing.assert_allclose(moments.mean, [mean], rtol=1e-5)
-    np.testing.assert_allclose(moments.variance, [np.average((np.array([2.0, 3.0]) - mean) ** 2, weights=weights)], rtol=1e-4)
+    np.testing.assert_allclose(
+        moments.variance, [np.average((np.array([2.0, 3.0]) - mean) ** 2, weights=weights)], rtol=1e-4
+    )
     np.testing.assert_allclose(moments.log_weight, 500 + np.log(weights.sum()), rtol=1e-6)

@@ -1,4 +1,4 @@
-"""Samplers from mini-batches: laws against enumeration, the cache, the weights, and what happens to bad mini-batches."""
+"""Samplers from mini-batches: laws against enumeration, the cache, the weights, and mini-batches that are no numbers."""
 
 import equinox as eqx
 import jax
@@ -18,7 +18,9 @@ WEIGHTS = np.array([0.9, -0.7, 0.5])
 
 
 def cubic(e):
-    total = jnp.sum(jnp.asarray(WEIGHTS if e.ndim == 1 else WEIGHTS[:, None] * np.array([[0.3, 1.0, -0.5]]), e.dtype) * e)
+    total = jnp.sum(
+        jnp.asarray(WEIGHTS if e.ndim == 1 else WEIGHTS[:, None] * np.array([[0.3, 1.0, -0.5]]), e.dtype) * e
+    )
     return total + 0.4 * total**3
 
 
@@ -83,7 +85,8 @@ def test_without_noise_all_sites_at_once_tend_to_the_target(name):
     space = SPACES[name]
     target, law = expectation(certain, space), exact_law(space)
     coarse, fine = (
-        total_variation(law_of(run(target, sgdld(h, moves="all"), num_samples=n)), law) for h, n in ((2.0, 500), (0.2, 3000))
+        total_variation(law_of(run(target, sgdld(h, moves="all"), num_samples=n)), law)
+        for h, n in ((2.0, 500), (0.2, 3000))
     )
     assert fine < 0.03 < coarse
 
@@ -180,7 +183,9 @@ def test_the_cache_is_the_mean_of_what_was_told():
     told = batches(target, x, 5)
     average = average_of(target, x, told)
     np.testing.assert_allclose(average.here, np.mean([batch.here for batch in told]), rtol=1e-5)
-    np.testing.assert_allclose(average.changes, np.mean([batch.changes for batch in told], axis=0), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(
+        average.changes, np.mean([batch.changes for batch in told], axis=0), rtol=1e-4, atol=1e-5
+    )
 
 
 def test_in_logs_it_is_psi_that_is_averaged():

@@ -53,9 +53,13 @@ def test_the_general_bayesian_target_is_the_regression():
     e, xi = tall.space.embed(jnp.asarray(X_SOME, tall.space.dtype)), tall.draw(keys(1)[0], STEP)
     np.testing.assert_allclose(general.psi(e, xi), tall.psi(e, xi), rtol=1e-5)
     np.testing.assert_allclose(general.log_prob(e), tall.log_prob(e), rtol=1e-5)
-    np.testing.assert_allclose(dx.targets.LogisticRegression(*tall.rows.resident()).log_prob(e), tall.log_prob(e), rtol=1e-5)
+    np.testing.assert_allclose(
+        dx.targets.LogisticRegression(*tall.rows.resident()).log_prob(e), tall.log_prob(e), rtol=1e-5
+    )
     reference = [1, 1, 0, 0, 0, 0]
-    np.testing.assert_allclose(general.controlled(reference).psi(e, xi), tall.controlled(reference).psi(e, xi), rtol=1e-4)
+    np.testing.assert_allclose(
+        general.controlled(reference).psi(e, xi), tall.controlled(reference).psi(e, xi), rtol=1e-4
+    )
 
 
 @pytest.mark.parametrize("is_controlled", [False, True])
@@ -112,7 +116,9 @@ def test_the_gaussian_bernoulli_model_is_the_mean_of_its_conditionals():
     estimate = np.exp(np.asarray(jax.vmap(lambda x: model.psi(model.space.embed(x), xi))(states)))
     np.testing.assert_allclose(estimate, model.probabilities, atol=0.004)
     assert estimate.sum() == pytest.approx(1, abs=1e-4)  # conditionals are normalised
-    np.testing.assert_allclose(model.probabilities[[0, 1, 3, 7, 15]], [0.12522, 0.05915, 0.04606, 0.05915, 0.12522], atol=1e-5)
+    np.testing.assert_allclose(
+        model.probabilities[[0, 1, 3, 7, 15]], [0.12522, 0.05915, 0.04606, 0.05915, 0.12522], atol=1e-5
+    )
 
 
 def test_a_quenched_model_from_functions_is_the_same_model():
@@ -176,7 +182,7 @@ MISTAKES = {
     ),
     "shapes": (lambda: TallLogisticRegression((np.ones(3), np.ones(3)), batch_size=1), "a pair \\(X, y\\) of shapes"),
     "outcomes": (lambda: TallLogisticRegression((np.ones((3, 2)), 2 * np.ones(3)), batch_size=1), "are 0 or 1"),
-    "prior": (lambda: TallLogisticRegression((np.eye(2), np.ones(2)), batch_size=1, inclusion_prob=1), "strictly between"),
+    "prior": (lambda: TallLogisticRegression((np.eye(2), np.ones(2)), batch_size=1, inclusion_prob=1), "strictly"),
     "stream of one": (
         lambda: TallLogisticRegression(RowStream(np.ones((8, 2)), block_rows=4), batch_size=2), "rows \\(X_i, y_i\\)",
     ),

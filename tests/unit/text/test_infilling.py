@@ -11,8 +11,8 @@ from jax.extend.core import jaxprs_in_params
 from safetensors.numpy import load_file
 
 import discrax as dx
-from discrax.core.stochastic import StochasticTarget
 from discrax.bench.infilling import HEAVY_CHAIN
+from discrax.core.stochastic import StochasticTarget
 from discrax.core.target import evaluate, log_prob
 from discrax.text import Infilling, MaskedModel, WordPiece, infill, read_checkpoint
 

@@ -18,7 +18,11 @@ _MEASURES = "discrax.bench.stochastic"
 # --- A model whose law is known --------------------------------------------------------------------------------------
 
 _STEPS = (0.8, 0.4, 0.2, 0.1, 0.05)
-_LAW = {Size.QUICK: Budget(100, 100, 1_000), Size.DEFAULT: Budget(200, 500, 6_000), Size.PAPER: Budget(100, 5_000, 20_000)}
+_LAW = {
+    Size.QUICK: Budget(100, 100, 1_000),
+    Size.DEFAULT: Budget(200, 500, 6_000),
+    Size.PAPER: Budget(100, 5_000, 20_000),
+}
 
 
 def _of_the_law(size: Size, batch_sizes: tuple[int, ...]) -> Iterator[Cell]:
@@ -26,7 +30,9 @@ def _of_the_law(size: Size, batch_sizes: tuple[int, ...]) -> Iterator[Cell]:
         target = call("discrax.targets:GaussianBernoulli", batch_size=batch_size)
         for h in _STEPS[::2] if size is Size.QUICK else _STEPS:
             for name, cache in (("SGDLD", True), ("SGDLD-noC", False)):
-                yield _law_cell(f"{name}-{batch_size}", h, target, call("discrax.samplers:sgdld", step=h, cache=cache), size)
+                yield _law_cell(
+                    f"{name}-{batch_size}", h, target, call("discrax.samplers:sgdld", step=h, cache=cache), size
+                )
             yield _law_cell(f"Gibbs-{batch_size}", h, target, call("discrax.samplers:minibatch_gibbs"), size)
 
 
@@ -103,7 +109,9 @@ def _compared(size: Size, rows: int, distinct: int, batches: tuple[int, ...], un
             yield from _chosen(f"SGDLD-{h}{shown}", **common, sampler=sgdld(h))
             yield from _chosen(f"SGDLD-noC-{h}{shown}", **common, sampler=sgdld(h, cache=False))
         yield from _chosen(f"SGDLD-0.1 by stays{shown}", **common, sampler=sgdld(0.1, weigh="stays"))
-        yield from _chosen(f"SGDLD-noP-0.3{shown}", **common, sampler=sgdld(0.3, polyak=False, moves="one"), matched=0.3)
+        yield from _chosen(
+            f"SGDLD-noP-0.3{shown}", **common, sampler=sgdld(0.3, polyak=False, moves="one"), matched=0.3
+        )
     batch = batches[0]
     common = {"size": size, "rows": rows, "distinct": distinct, "batch": batch, "seeds": seeds}
     yield from _chosen("RWM-oracle", **common, steps=units * rows // batch, sampler=call("discrax.samplers:rwm"))
@@ -161,7 +169,8 @@ def figure07(size: Size) -> Iterator[Cell]:
 @suite(
     "sgdld/figure01",
     "200 mini-batches at one state: gradients are all of one size, jump rates differ by many powers of ten",
-    figure("log10 of the jump rate against the norm of the gradient", "errors", metrics=("log10_jump_rate",), logy=False,
+    figure("log10 of the jump rate against the norm of the gradient", "errors", logy=False,
+           metrics=("log10_jump_rate",),
            xlabel="norm of the gradient", ylabel="log10 Z"),
 )  # fmt: skip
 def figure01(size: Size) -> Iterator[Cell]:
