@@ -53,6 +53,13 @@ def annealed(hot: float, num_steps: int, cache: bool = True) -> Kernel:
     return sgdld(step=step, cache=cache, temperature=Geometric(hot, 0.999 ** (1 / share)))
 
 
+def annealed_fast(hot: float, num_steps: int) -> Kernel:
+    """SGDLD with ten times the jumps a step, from 30 to 3, and temperatures from 0.3 hot that fall more slowly."""
+    share = num_steps / _USUAL_STEPS
+    step = Power(100_000.0 * share, 100.0 * share, 3.0)
+    return sgdld(step=step, temperature=Geometric(0.3 * hot, 0.9994 ** (1 / share)))
+
+
 def no_sampler() -> None:
     """The sampler of a cell whose measure needs none."""
 

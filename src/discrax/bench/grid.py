@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from statistics import fmean, median
+from statistics import fmean, median, stdev
 from typing import Any
 
 from discrax.bench.cell import OF_SAMPLER
@@ -262,3 +262,18 @@ def number_text(value: float | None) -> str:
     if size >= 1e6 or 0 < size < 1e-3:
         return f"{value:.2e}"
     return f"{value:,.0f}" if size >= 1000 else f"{value:.1f}" if size >= 100 else f"{value:.{2 if size >= 1 else 3}f}"
+
+
+def over_seeds(rows: list[Row]) -> list[Row]:
+    """Cells that differ only by their seeds as one: the mean and the standard deviation of each number."""
+    groups: dict[Any, list[Row]] = {}
+    for row in rows:
+        groups.setdefault((frozenset(row["labels"].items()), row["metric"], row["x"], row["status"]), []).append(row)
+    merged = []
+    for group in groups.values():
+        values = [row["value"] for row in group if row["value"] is not None]
+        if len(values) > 1:
+            merged.append(group[0] | {"value": fmean(values), "std": stdev(values)})
+        else:
+            merged += group
+    return merged

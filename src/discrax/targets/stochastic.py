@@ -5,8 +5,8 @@
 - `Bayesian`: log pi(x) = log prior(x) + sum over a data set of log-likelihoods, of any size.
 
 Control variates (`Bayesian.controlled`): around a reference state x*, whose neighbourhood holds most of pi,
-log f(u | x) is nearly its second-order expansion q(u | x) in the embedding. The sum of q over all data is known after one pass,
-so that mini-batches need to tell only the rest,
+log f(u | x) is nearly its second-order expansion q(u | x) in the embedding. The sum of q over all data is known after
+one pass, so that mini-batches need to tell only the rest,
 
     psi(x, xi) = log prior(x) + sum_all q(u | x) + (M / B) sum_xi [ log f(u | x) - q(u | x) ],
 

@@ -62,6 +62,7 @@ def test_every_suite_makes_cells_whose_parts_exist():
         "discs",
         "enhanced-gradient-mcmc",
         "optimal-scaling",
+        "sgdld",
     }
     addresses = set()
     for name, suite in suites.items():
@@ -85,6 +86,9 @@ DERIVED_FROM = (
 )
 
 
+QUOTED = ("RL", "GS-Tr+S", "GS-Tr+R", "CON", "AFF")  # by the paper from others, whose methods are not here
+
+
 def test_every_printed_number_has_a_cell():
     from discrax.bench.printed import match_printed, printed
 
@@ -98,6 +102,7 @@ def test_every_printed_number_has_a_cell():
             ]
             rows = table.derive(rows) if table.derive else rows
             wanted = [row for row in printed(table.paper, table.number) if row["metric"] == table.metric]
+            wanted = [row for row in wanted if row["sampler"] not in QUOTED]
             found = [match_printed(wanted, table.metric, row["labels"]) for row in rows]
             keys = {tuple(sorted((k, str(v)) for k, v in row.items())) for row in found if row is not None}
             assert len(keys) == len(wanted) > 0, (name, table.title, len(keys), len(wanted))

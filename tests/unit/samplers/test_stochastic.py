@@ -1,4 +1,4 @@
-"""Samplers from mini-batches: laws against enumeration, the cache, the weights, and mini-batches that are no numbers."""
+"""Samplers from mini-batches: laws against enumeration, the cache, the weights, and mini-batches that are NaN."""
 
 import equinox as eqx
 import jax
@@ -71,7 +71,11 @@ def total_variation(a, b):
     return 0.5 * np.abs(a - b).sum()
 
 
-@pytest.mark.parametrize("name", SPACES)
+QUICK = ("binary", "categorical")
+EVERY = [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in SPACES]
+
+
+@pytest.mark.parametrize("name", EVERY)
 def test_without_noise_the_weighted_law_is_the_target_for_any_step(name):
     """One site at a time: the jump chain has the law pi Z, and a state counts for 1 / Z."""
     space = SPACES[name]
@@ -80,7 +84,7 @@ def test_without_noise_the_weighted_law_is_the_target_for_any_step(name):
     assert total_variation(law_of(result, is_weighted=False), law) > 0.05  # a broken twin: weights forgotten
 
 
-@pytest.mark.parametrize("name", ["binary", "categorical"])
+@pytest.mark.parametrize("name", [pytest.param("binary", marks=pytest.mark.slow), "categorical"])
 def test_without_noise_all_sites_at_once_tend_to_the_target(name):
     space = SPACES[name]
     target, law = expectation(certain, space), exact_law(space)

@@ -260,6 +260,7 @@ def test_the_command_says_that_the_tower_is_random(capsys):
     assert "similarity" in printed_text
 
 
+@pytest.mark.slow
 def test_the_command_prints_words(tmp_path, capsys):
     folder = write_clip(tmp_path / "clip")
     np.save(tmp_path / "images.npy", np.random.default_rng(0).normal(size=(3, 6)))

@@ -11,10 +11,10 @@ The paper says that batches have 50 rows. Then the error of NCG at K = 5 is 0.13
 
 import math
 from collections.abc import Callable, Iterator
-from statistics import fmean, stdev
 from typing import Any
 
 from discrax.bench.cell import Budget, Call, Cell, call
+from discrax.bench.grid import over_seeds
 from discrax.bench.suite import Size, Table, figure, note, suite
 
 Row = dict[str, Any]
@@ -23,21 +23,6 @@ _LEARNING = "discrax.bench.training"
 _GAMMA = call("discrax.adaptation:GammaRule", window=100)
 _K = (1, 5, 10, 15, 20)
 _UPDATES, _SPINS = 2_000, 4.0
-
-
-def _over_seeds(rows: list[Row]) -> list[Row]:
-    """Cells that differ only by their seeds as one: the mean and the standard deviation of each number."""
-    groups: dict[Any, list[Row]] = {}
-    for row in rows:
-        groups.setdefault((frozenset(row["labels"].items()), row["metric"], row["x"], row["status"]), []).append(row)
-    merged = []
-    for group in groups.values():
-        values = [row["value"] for row in group if row["value"] is not None]
-        if len(values) > 1:
-            merged.append(group[0] | {"value": fmean(values), "std": stdev(values)})
-        else:
-            merged += group
-    return merged
 
 
 # --- An Ising lattice ------------------------------------------------------------------------------------------------
@@ -81,9 +66,9 @@ def ising(name: str, K: int, seed: int, *, batch: int = 100, multiplier: float |
     Table(
         "Error of the couplings (smaller is better: the ratio is print / ours)",
         "enhanced-mcmc", 1, "J_estimation_error", "J_estimation_error", ("K",), rows=("sampler",),
-        derive=_over_seeds, smaller_is_better=True,
+        derive=over_seeds, smaller_is_better=True,
     ),
-    figure("Error of the couplings against K", "curve", _over_seeds, x="K", y="J_estimation_error", logy=True),
+    figure("Error of the couplings against K", "curve", over_seeds, x="K", y="J_estimation_error", logy=True),
 )  # fmt: skip
 def table01(size: Size) -> Iterator[Cell]:
     for K in _K[:2] if size is Size.QUICK else _K:
@@ -99,7 +84,7 @@ _MULTIPLIERS = (0.1, 0.3, 1.0, 3.0, 10.0)
 
 def _relative(rows: list[Row]) -> list[Row]:
     """The error over that of the same sampler with the step size of the table."""
-    rows = [row for row in _over_seeds(rows) if row["metric"] == "J_estimation_error" and row["value"] is not None]
+    rows = [row for row in over_seeds(rows) if row["metric"] == "J_estimation_error" and row["value"] is not None]
     usual = {row["labels"]["sampler"]: row["value"] for row in rows if row["labels"].get("multiplier") == "1"}
     return [
         row | {"metric": "relative_error", "value": row["value"] / usual[row["labels"]["sampler"]], "std": None}
@@ -116,7 +101,7 @@ def _relative(rows: list[Row]) -> list[Row]:
         x="multiplier", y="relative_error", logx=True, logy=True, xlabel="step size over the usual one",
     ),
     figure(
-        "Error of the couplings", "curve", _over_seeds,
+        "Error of the couplings", "curve", over_seeds,
         x="multiplier", y="J_estimation_error", logx=True, logy=True, xlabel="step size over the usual one",
     ),
 )  # fmt: skip
@@ -180,7 +165,7 @@ _TRUTH_NOTE = note(
     Table(
         "Error of the couplings (smaller is better: the ratio is print / ours)",
         "enhanced-mcmc", 2, "J_estimation_error", "J_estimation_error", ("K",), rows=("sampler",),
-        notes=(_TRUTH_NOTE,), derive=_over_seeds, smaller_is_better=True,
+        notes=(_TRUTH_NOTE,), derive=over_seeds, smaller_is_better=True,
     ),
 )  # fmt: skip
 def table02(size: Size) -> Iterator[Cell]:

@@ -1,0 +1,48 @@
+"""`discrax stochastic`: what the commands print, and what they say to bad input."""
+
+import sys
+
+import numpy as np
+import pytest
+
+from discrax.cli import main
+
+
+def run(monkeypatch, capsys, *words: str) -> str:
+    monkeypatch.setattr(sys, "argv", ["discrax", "stochastic", *words])
+    main()
+    return capsys.readouterr().out
+
+
+def test_a_known_law(monkeypatch, capsys):
+    told = run(monkeypatch, capsys, "law", "--chains", "50", "--draws", "400", "--step", "0.2")
+    assert "1111" in told
+    assert float(told.split("total variation ")[1].split()[0]) < 0.1
+
+
+def test_a_regression_from_files(monkeypatch, capsys, tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 3)).astype(np.float32)
+    np.save(tmp_path / "X.npy", X)
+    np.save(tmp_path / "y.npy", (rng.random(3000) < 1 / (1 + np.exp(-X[:, 0]))).astype(np.float32))
+    told = run(
+        monkeypatch, capsys, "regression", "--data", str(tmp_path / "X.npy"), "--outcomes", str(tmp_path / "y.npy"),
+        "--batch", "50", "--chains", "3", "--draws", "200",
+    )  # fmt: skip
+    shown = [line.strip("│ ").split() for line in told.splitlines() if line.startswith("│")]
+    assert [row[-1] for row in shown if row[0] in ("0", "1", "2")] == ["1.000", "0.000", "0.000"]
+    assert "105,000 rows were looked at" in told
+
+
+@pytest.mark.slow
+def test_facilities_and_circuits(monkeypatch, capsys):
+    told = run(
+        monkeypatch, capsys, "facilities", "--facilities", "4", "--customers", "6", "--steps", "200", "--chains", "5"
+    )
+    assert all(name in told for name in ("SGDLD", "local search", "HiGHS, 8 scenarios"))
+    assert "best of all" in run(monkeypatch, capsys, "circuit")
+
+
+def test_half_of_the_data(monkeypatch, capsys):
+    with pytest.raises(SystemExit, match="--data was given without --outcomes"):
+        run(monkeypatch, capsys, "regression", "--data", "X.npy")
