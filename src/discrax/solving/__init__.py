@@ -1,6 +1,7 @@
-"""Combinatorial optimisation by the house's samplers: annealing, parallel tempering, and site by site."""
+"""Combinatorial optimisation by the house's samplers: annealing, parallel tempering, site by site, expected costs."""
 
+from discrax.solving.expected import Expected, minimise_expected, sample_average
 from discrax.solving.schedules import Schedule
 from discrax.solving.solver import Solution, solve, solve_many
 
-__all__ = ["Schedule", "Solution", "solve", "solve_many"]
+__all__ = ["Expected", "Schedule", "Solution", "minimise_expected", "sample_average", "solve", "solve_many"]

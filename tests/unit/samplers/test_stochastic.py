@@ -10,7 +10,7 @@ import discrax as dx
 from discrax.core import random
 from discrax.core.stochastic import Batch, averaged, evaluate_batch, log_ratios, nothing_yet
 from discrax.core.target import value_and_changes
-from discrax.diagnostics.weighted import shares
+from discrax.diagnostics.weighted import shares, weights_from_logs
 from discrax.samplers import schedules, sgdld
 from discrax.samplers.schedules import Exponential, Geometric, Power
 
@@ -273,6 +273,12 @@ def test_the_effective_number_of_draws_is_what_the_scatter_of_chains_says():
     told = dx.diagnostics.weighted_ess(values, result.stats["weight"]).mean()
     pooled = means.mean()
     assert told == pytest.approx(pooled * (1 - pooled) / means.var(ddof=1), rel=0.3)
+
+
+def test_weights_that_are_no_floats_are_told_chain_by_chain():
+    logs = np.array([[-2000.0, -2001.0], [900.0, 0.0]])
+    np.testing.assert_allclose(weights_from_logs(logs), [[1, np.exp(-1)], [1, 0]], atol=1e-12)
+    np.testing.assert_allclose(weights_from_logs(logs / 100), np.exp(logs / 100))  # as they are where they can be
 
 
 def test_a_few_heavy_draws_are_told():
