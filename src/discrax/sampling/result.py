@@ -24,8 +24,8 @@ class Result:
     `draws` has shape (chain, draw, *sites) and holds codes; `kept` holds the user's statistic instead where one was
     asked for, and `moments` running moments where only those were. `stats` maps the names of `Info`, "lp" and "weight"
     to (chain, draw) arrays. "weight" is the time that a draw counts for: 1, except for samplers that simulate a process
-    in time (`sgdld`); where it is no float, it is in units of a chain's largest, and "log_weight" has it. `mean`, `summary`
-    and `to_arviz` honour it.
+    in time (`sgdld`); where it is no float, it is in units of a chain's largest, and "log_weight" has it. `mean`,
+    `summary` and `to_arviz` honour it.
     """
 
     target: Target

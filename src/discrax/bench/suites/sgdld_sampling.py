@@ -123,10 +123,22 @@ def _compared(
     yield from _chosen("DLMC", **common, steps=units - warmup, warmup=warmup, sampler=call("discrax.samplers:dlmc"))
 
 
+def _by_batch(rows: list[Row]) -> list[Row]:
+    """The batch size, where it is part of a name, as a label of its own."""
+
+    def split(labels: dict[str, str]) -> dict[str, str]:
+        name, *rest = labels["sampler"].split(", ")
+        batch = [part.removeprefix("batch ") for part in rest if part.startswith("batch ")]
+        rest = [part for part in rest if not part.startswith("batch ")]
+        return labels | {"sampler": ", ".join([name, *rest]), "batch": batch[0] if batch else "the usual"}
+
+    return [row | {"labels": split(row["labels"])} for row in rows]
+
+
 def _against_rows(title: str, metric: str, ylabel: str):
     return figure(
-        title, "errors", metrics=(metric,), logx=True, logy=True, xlabel="rows looked at by a chain", ylabel=ylabel,
-        panels=("n",),
+        title, "errors", _by_batch, metrics=(metric,), logx=True, logy=True, xlabel="rows looked at by a chain",
+        ylabel=ylabel, panels=("n", "batch"),
     )  # fmt: skip
 
 
