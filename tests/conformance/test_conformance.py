@@ -299,7 +299,12 @@ TWO_LEVELS = {
     "ordinal": lambda n: dx.Ordinal(n, [-0.4, 1.1]),
     "categorical": lambda n: dx.Categorical(n, 2),
 }
-DENSE_CASES = [*[("pas", space) for space in TWO_LEVELS], ("gwg", "spin"), ("rwm", "spin"), ("gibbs-random", "spin")]
+DENSE_CASES = [
+    ("pas", "binary"),
+    ("gwg", "spin"),
+    *[pytest.param("pas", space, marks=pytest.mark.slow) for space in ("spin", "ordinal", "categorical")],
+    *[pytest.param(name, "spin", marks=pytest.mark.slow) for name in ("rwm", "gibbs-random")],
+]
 
 
 @pytest.mark.parametrize(("name", "space"), DENSE_CASES)

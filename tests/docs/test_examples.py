@@ -10,7 +10,13 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 EXAMPLES = {page: re.findall(r"^```python\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL) for page in PAGES}
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if EXAMPLES[page]], ids=lambda page: page.name)
+SLOW = ("second-order.md", "solve.md", "text.md")  # their examples run in `make test-slow`
+RUNNING = [
+    pytest.param(page, marks=pytest.mark.slow) if page.name in SLOW else page for page in PAGES if EXAMPLES[page]
+]
+
+
+@pytest.mark.parametrize("page", RUNNING, ids=lambda page: page.name)
 def test_examples_of_a_page_run(page, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     namespace: dict = {}

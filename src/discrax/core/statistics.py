@@ -45,7 +45,7 @@ class Moments(NamedTuple):
     @property
     def log_weight(self) -> Float[AnyArray, "..."]:
         with np.errstate(divide="ignore"):
-            return np.asarray(np.log(np.asarray(self.scaled_weight)) + np.asarray(self.log_largest))
+            return np.asarray(np.log(np.asarray(self.scaled_weight, np.float64)) + np.asarray(self.log_largest))
 
 
 def no_moments(like: Float[Array, "..."]) -> Moments:

@@ -88,6 +88,7 @@ def test_executors_agree(undisturbed, tmp_path, name):
     assert numbers(tmp_path) == numbers(undisturbed)
 
 
+@pytest.mark.slow
 def test_ray_agrees(undisturbed, tmp_path, cluster):
     executor = get_executor("ray", address=cluster, workers=2)
     run_suites([SUITE], Size.QUICK, out=tmp_path, executor=executor, progress=False)

@@ -122,6 +122,7 @@ def test_data_of_the_lattice_are_samples():
     assert pairs.mean() == pytest.approx(exact, abs=0.03)
 
 
+@pytest.mark.slow
 def test_the_lattice_is_learnt():
     cell = lattice(call("discrax.samplers:dmala", step_size=2.0))
     learnt = single(measure.run_cell(cell))
@@ -284,6 +285,7 @@ def test_pixels_are_bits():
         training.pixels(np.zeros((1, 1, 1, 60), np.int8), 1)
 
 
+@pytest.mark.slow
 def test_trained_networks_are_kept(monkeypatch):
     first = TINY()
     monkeypatch.setattr(training, "pcd", None)

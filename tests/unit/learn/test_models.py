@@ -34,7 +34,8 @@ def test_a_residual_network_on_independent_pixels(num_levels):
 def test_the_convolutional_network_ends_in_one_pixel():
     network = initialised(KEY, ConvNet, 1)
     weights = np.asarray(network.layers[1].weight)
-    assert 0.9 / np.sqrt(16 * 16) < np.abs(weights).max() <= 1 / np.sqrt(16 * 16)
+    bound = np.sqrt(6 / (16 * 16))  # uniform with the variance 2 / inputs
+    assert 0.9 * bound < np.abs(weights).max() <= bound
     assert np.abs(network.layers[1].bias).max() <= 1 / np.sqrt(16 * 16)
     assert [layer.out_channels for layer in network.layers] == [16, 32, 32, 64, 64, 128, 128]
     assert network.head.in_features == 128

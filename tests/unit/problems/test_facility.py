@@ -52,6 +52,7 @@ def test_costs_and_all_their_changes(facilities, customers, batch_size):
             assert np.isneginf(np.asarray(batch.changes)[:facilities, 2:]).all()
 
 
+@pytest.mark.slow
 def test_forbidden_codes_are_never_reached():
     import discrax as dx
 

@@ -14,6 +14,7 @@ def run(monkeypatch, capsys, *words: str) -> str:
     return capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_known_law(monkeypatch, capsys):
     told = run(monkeypatch, capsys, "law", "--chains", "50", "--draws", "400", "--step", "0.2")
     assert "1111" in told

@@ -88,6 +88,7 @@ def test_exact_marginals_are_those_of_enumeration():
     np.testing.assert_allclose(tall.exact_marginals(), law @ states / law.sum(), rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_sgdld_finds_the_marginals_of_a_posterior():
     """With control variates mini-batches of 10 of 60 rows have little noise, and averages are right."""
     tall = TallLogisticRegression.simulated(1, 60, num_distinct=2, batch_size=10)
@@ -121,6 +122,7 @@ def test_the_gaussian_bernoulli_model_is_the_mean_of_its_conditionals():
     )
 
 
+@pytest.mark.slow
 def test_a_quenched_model_from_functions_is_the_same_model():
     model = GaussianBernoulli(batch_size=3)
     made = Quenched(

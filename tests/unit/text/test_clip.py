@@ -150,6 +150,7 @@ def test_a_random_tower_has_the_shapes_of_one_that_was_read(clip):
     assert jax.tree.map(jnp.shape, made) == jax.tree.map(jnp.shape, clip.tower)
 
 
+@pytest.mark.slow
 def test_texts_of_a_random_tower_differ():
     tower = ClipText.random(jax.random.key(0))
     rows = np.stack([embedded(tower, [510, *words, 511]) for words in ([1, 2, 3, 4], [1, 2, 3, 5], [9, 8, 7, 6])])
