@@ -146,7 +146,7 @@ def collected(
 ) -> Result:
     """The result of what the phases of a run have stored."""
     stats = drawn.stats()
-    mean_stats = {name: values.mean(axis=1) for name, values in stats.items() if values.shape[1]}
+    mean_stats = {name: stats[name].mean(axis=1) for name in STATS if name in stats and stats[name].shape[1]}
     moments = None
     if ensemble.moments is not None:
         moments, scalars = jax.tree.map(np.asarray, ensemble.moments)
