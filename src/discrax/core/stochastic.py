@@ -124,7 +124,7 @@ def evaluate_batch(target: StochasticTarget, x: Integer[Array, "*shape"], xi: An
     return Batch(*value_and_changes(lambda x: target.psi(space.embed(x), xi), space, x))
 
 
-def nothing_yet(target: StochasticTarget, x: Integer[Array, "*shape"]) -> Average:
+def nothing_yet(target: StochasticTarget) -> Average:
     space, dtype = target.space, jnp.result_type(float)
     shape = space.shape if space.has_two_levels else (*space.shape, space.num_levels)
     return Average(jnp.zeros((), dtype), jnp.zeros(shape, dtype), jnp.zeros((), dtype))

@@ -19,9 +19,9 @@ from discrax.samplers.ordinal import MHUniform as mh_uniform  # noqa: N813
 from discrax.samplers.ordinal import OrdinalGWG as gwg_ordinal  # noqa: N813
 from discrax.samplers.random_walk import RandomWalk as rwm  # noqa: N813
 from discrax.samplers.registry import REGISTRY, build_kernel, get_sampler
+from discrax.samplers.stochastic import SGDLD as sgdld  # noqa: N811
 from discrax.samplers.stochastic import LocalSearch as local_search  # noqa: N813
 from discrax.samplers.stochastic import MinibatchGibbs as minibatch_gibbs  # noqa: N813
-from discrax.samplers.stochastic import sgdld
 
 __all__ = [
     "REGISTRY",

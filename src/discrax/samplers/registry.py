@@ -16,7 +16,7 @@ from discrax.samplers.langevin import DMALA, DULA, DLPTrace
 from discrax.samplers.locally_balanced import GWG, PAS
 from discrax.samplers.ordinal import MHUniform, OrdinalGWG
 from discrax.samplers.random_walk import RandomWalk
-from discrax.samplers.stochastic import LocalSearch, MinibatchGibbs, sgdld
+from discrax.samplers.stochastic import SGDLD, LocalSearch, MinibatchGibbs
 
 ALL_SPACES = (Binary, Spin, Ordinal, Categorical)
 
@@ -63,7 +63,7 @@ REGISTRY = {
         Sampler("ab_shift", ab_shift, "any-scale balanced, second order, D = lambda I"),
         Sampler("ab_max", ab_max, "any-scale balanced, second order, smallest largest eigenvalue"),
         Sampler("ab_trace", ab_trace, "any-scale balanced, second order, smallest trace"),
-        Sampler("sgdld", sgdld, "mini-batches: discrete Langevin dynamics, weighted draws", takes_balancing=True),
+        Sampler("sgdld", SGDLD, "mini-batches: discrete Langevin dynamics, weighted draws", takes_balancing=True),
         Sampler("minibatch_gibbs", MinibatchGibbs, "mini-batches: Gibbs by each of them: not exact"),
         Sampler("local_search", LocalSearch, "mini-batches: always to the best neighbour; a search, not a sampler"),
     )

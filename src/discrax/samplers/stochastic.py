@@ -65,12 +65,12 @@ class _FromBatches(Kernel):
     is_exact: ClassVar[bool] = False
 
     def init(self, target: Target, x: Integer[Array, "*shape"]) -> State:
-        average, zero = nothing_yet(_base(target), x), jnp.zeros((), jnp.int32)
+        average, zero = nothing_yet(_base(target)), jnp.zeros((), jnp.int32)
         return State(x, average.here, Cache(average, zero, zero, x))
 
 
 class SGDLD(_FromBatches):
-    """Stochastic gradient discrete Langevin dynamics."""
+    """Stochastic gradient discrete Langevin dynamics; `step` is h, a number or a schedule."""
 
     schedule: Schedule
     temperature: Schedule | None
@@ -141,9 +141,7 @@ class SGDLD(_FromBatches):
             for_leaving, for_site = random.split(key, 2)
             flat = log_p.reshape(-1)
             leaves = random.to_uniform(random.words(for_leaving, 1)[0]) < jnp.exp(jnp.minimum(logsumexp(flat), 0))
-            site, code = jnp.divmod(_index(for_site, flat), 1 if space.has_two_levels else space.num_levels)
-            code = 1 - x[site] if space.has_two_levels else code.astype(x.dtype)
-            y = jnp.where(leaves, x.at[site].set(code), x)
+            y = jnp.where(leaves, _changed(target, x, _index(for_site, flat)), x)
         else:
             bits = random.words(key, space.num_sites)
             if space.has_two_levels:
@@ -155,20 +153,6 @@ class SGDLD(_FromBatches):
         return y.reshape(space.shape)
 
 
-def sgdld(
-    step: float | Schedule = 0.3,
-    cache: bool = True,
-    polyak: bool = True,
-    balancing: str | Balancing = "sqrt",
-    moves: str = "auto",
-    exact: bool = True,
-    temperature: float | Schedule | None = None,
-    weigh: str = "steps",
-) -> SGDLD:
-    """Stochastic gradient discrete Langevin dynamics; `step` is h, a number or a schedule."""
-    return SGDLD(step, cache, polyak, balancing, moves, exact, temperature, weigh)
-
-
 class LocalSearch(_FromBatches):
     """To the neighbour that looks best, if it looks better."""
 
@@ -178,18 +162,12 @@ class LocalSearch(_FromBatches):
         self.cache = cache
 
     def step(self, key: PRNGKeyArray, target: Target, state: State) -> tuple[State, Info]:
-        space = target.space
         after, is_invalid = _told(key, target, state, keeps=self.cache, exact=True)
-        x, ratios = (
-            after.x.reshape(-1),
-            effective_ratios(target, after.x, log_ratios(_base(target), after.cache.average)),
-        )
-        best = jnp.argmax(ratios.reshape(-1))
-        site, code = jnp.divmod(best, 1 if space.has_two_levels else space.num_levels)
-        code = 1 - x[site] if space.has_two_levels else code.astype(x.dtype)
-        following = jnp.where(ratios.reshape(-1)[best] > 0, x.at[site].set(code), x).reshape(space.shape)
+        ratios = effective_ratios(target, after.x, log_ratios(_base(target), after.cache.average)).reshape(-1)
+        x, best = after.x.reshape(-1), jnp.argmax(ratios)
+        following = jnp.where(ratios[best] > 0, _changed(target, x, best), x).reshape(after.x.shape)
         after = after._replace(cache=after.cache._replace(next=following))
-        return after, scalar_info(1, ~is_invalid, space.distance(state.x, after.x), 1, is_invalid)
+        return after, scalar_info(1, ~is_invalid, target.space.distance(state.x, after.x), 1, is_invalid)
 
 
 class MinibatchGibbs(_FromBatches):
@@ -240,6 +218,13 @@ def _base(target: Target) -> StochasticTarget:
 
 def _is_here(target: Target, x: Integer[Array, "*shape"]) -> Bool[Array, "n levels"]:
     return is_level(x.reshape(-1), target.space.num_levels)
+
+
+def _changed(target: Target, x: Integer[Array, " n"], change: Int[Array, ""]) -> Integer[Array, " n"]:
+    """x after the `change`-th of all single-site changes."""
+    space = target.space
+    site, code = jnp.divmod(change, 1 if space.has_two_levels else space.num_levels)
+    return x.at[site].set(1 - x[site] if space.has_two_levels else code.astype(x.dtype))
 
 
 def _index(key: PRNGKeyArray, logits: Float[Array, " k"]) -> Int[Array, ""]:

@@ -17,16 +17,7 @@ from discrax.core.space import Binary, Space
 from discrax.core.stochastic import Batch, BatchRatios, DataTarget, Rows
 from discrax.data.rows import as_rows
 from discrax.data.stream import RowStream
-from discrax.targets.stochastic import sum_over_rows, summed
-
-
-class Control(NamedTuple):
-    """Around a reference state: the sum over all rows of the second-order expansion of the log-likelihood."""
-
-    e: Float[Array, " d"]
-    value: Float[Array, ""]
-    gradient: Float[Array, " d"]
-    hessian: Float[Array, "d d"]
+from discrax.targets.stochastic import Control, sum_over_rows, summed
 
 
 class TallLogisticRegression(DataTarget, BatchRatios):

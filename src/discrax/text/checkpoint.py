@@ -66,10 +66,10 @@ def read_checkpoint(folder: str | Path) -> MaskedModel:
             f"{folder / VOCABULARY} has {len(tokenizer.vocabulary):,} entries, but vocab_size in {CONFIG} is "
             f"{config.vocab_size:,}; they belong to different models, or one of the files is cut off."
         )
-    return MaskedModel(_model(_Tensors(folder), config), tokenizer)
+    return MaskedModel(_model(Tensors(folder), config), tokenizer)
 
 
-def _json(path: Path) -> dict[str, Any]:
+def read_json(path: Path) -> dict[str, Any]:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
@@ -82,7 +82,7 @@ def _json(path: Path) -> dict[str, Any]:
 def _config(path: Path) -> BertConfig:
     if not path.is_file():
         raise ValueError(f"There is no {path}; a checkpoint folder has {CONFIG}, {VOCABULARY} and {WEIGHTS}.")
-    found = _json(path)
+    found = read_json(path)
     kind = found.get("model_type")
     if kind != "bert":
         raise ValueError(f"{path} is of a model of type {kind!r}; only 'bert' can be read.")
@@ -123,14 +123,14 @@ def _tokenizer(folder: Path) -> WordPiece:
         vocabulary = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} is not text in UTF-8: {error}.") from error
-    lower_case = _json(about).get("do_lower_case") if about.is_file() else None
+    lower_case = read_json(about).get("do_lower_case") if about.is_file() else None
     try:
         return WordPiece([entry.removesuffix("\r") for entry in vocabulary], lower_case)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
 
 
-class _Tensors:
+class Tensors:
     """The tensors of a file by the names of Hugging Face, each checked when it is taken."""
 
     def __init__(self, folder: Path):
@@ -203,7 +203,7 @@ def _no_weights(folder: Path) -> str:
     return f"There is no {folder / WEIGHTS}; a checkpoint folder has {CONFIG}, {VOCABULARY} and {WEIGHTS}."
 
 
-def _model(tensors: _Tensors, config: BertConfig) -> Bert:
+def _model(tensors: Tensors, config: BertConfig) -> Bert:
     hidden, of = config.hidden_size, "bert.embeddings"
     words = tensors.take(f"{of}.word_embeddings.weight", config.vocab_size, hidden)
     layers = [_layer(tensors, f"bert.encoder.layer.{i}", config) for i in range(config.num_hidden_layers)]
@@ -218,7 +218,7 @@ def _model(tensors: _Tensors, config: BertConfig) -> Bert:
     )
 
 
-def _layer(tensors: _Tensors, of: str, config: BertConfig) -> Layer:
+def _layer(tensors: Tensors, of: str, config: BertConfig) -> Layer:
     hidden, wide = config.hidden_size, config.intermediate_size
     return Layer(
         query=tensors.affine(f"{of}.attention.self.query", hidden, hidden),
@@ -232,7 +232,7 @@ def _layer(tensors: _Tensors, of: str, config: BertConfig) -> Layer:
     )
 
 
-def _head(tensors: _Tensors, config: BertConfig, words: Float[Array, "vocabulary hidden"]) -> Head:
+def _head(tensors: Tensors, config: BertConfig, words: Float[Array, "vocabulary hidden"]) -> Head:
     hidden, of = config.hidden_size, "cls.predictions"
     decoder = None
     if f"{of}.decoder.weight" in tensors:  # often the word embeddings once more

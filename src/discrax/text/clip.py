@@ -27,7 +27,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from discrax.text import bert
 from discrax.text.bert import Affine, Norm
 from discrax.text.bpe import BytePairs
-from discrax.text.checkpoint import CONFIG, WEIGHTS, _json, _Tensors
+from discrax.text.checkpoint import CONFIG, WEIGHTS, Tensors, read_json
 
 VOCABULARY, MERGES = "vocab.json", "merges.txt"
 ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
@@ -184,7 +184,7 @@ def read_clip(folder: str | Path) -> Clip:
             f"{config.vocab_size:,}; they belong to different models, or one of the files is cut off."
         )
     _check_weights(folder)
-    tensors = _Tensors(folder)
+    tensors = Tensors(folder)
     absent = next((name for name in _names(config) if name not in tensors), None)
     if absent is not None:
         raise ValueError(
@@ -197,7 +197,7 @@ def read_clip(folder: str | Path) -> Clip:
 def _config(path: Path) -> ClipConfig:
     if not path.is_file():
         raise ValueError(f"There is no {path}; a CLIP checkpoint folder has {_FILES}.")
-    found = _json(path)
+    found = read_json(path)
     kind = found.get("model_type")
     if kind not in ("clip", "clip_text_model"):
         raise ValueError(f"{path} is of a model of type {kind!r}; only 'clip' and 'clip_text_model' can be read.")
@@ -234,7 +234,7 @@ def _tokenizer(folder: Path) -> BytePairs:
     for name in (VOCABULARY, MERGES):
         if not (folder / name).is_file():
             raise ValueError(f"There is no {folder / name}; if there is a tokenizer.json instead, {_CONVERT}.")
-    index = _json(folder / VOCABULARY)
+    index = read_json(folder / VOCABULARY)
     odd = next((entry for entry, token in index.items() if type(token) is not int), None)
     if odd is not None:
         raise ValueError(f"{folder / VOCABULARY} should give a token for each entry, but {odd!r} has {index[odd]!r}.")
@@ -290,7 +290,7 @@ def _names(config: ClipConfig) -> Iterator[str]:
     yield from (f"{_FINAL}.weight", f"{_FINAL}.bias", _PROJECTION)
 
 
-def _tower(tensors: _Tensors, config: ClipConfig) -> ClipText:
+def _tower(tensors: Tensors, config: ClipConfig) -> ClipText:
     hidden = config.hidden_size
     layers = [_layer(tensors, f"{_ENCODER}.{i}", config) for i in range(config.num_hidden_layers)]
     return ClipText(
@@ -303,7 +303,7 @@ def _tower(tensors: _Tensors, config: ClipConfig) -> ClipText:
     )
 
 
-def _layer(tensors: _Tensors, of: str, config: ClipConfig) -> Layer:
+def _layer(tensors: Tensors, of: str, config: ClipConfig) -> Layer:
     hidden, wide = config.hidden_size, config.intermediate_size
     return Layer(
         attention_norm=tensors.norm(f"{of}.layer_norm1", hidden),

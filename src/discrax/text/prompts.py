@@ -293,7 +293,7 @@ def _relaxed(
     try:
         import optax
     except ImportError as error:
-        raise ImportError('The continuous relaxation needs optax: pip install "discrax[learn]".') from error
+        raise ImportError('The continuous relaxation needs optax: pip install "discrax[text]".') from error
     embedder: Any = target.embed_tokens
     space, words = target.space, embedder.words[target.tokens]
     word_directions = words / jnp.linalg.norm(words, axis=1, keepdims=True)

@@ -180,7 +180,7 @@ def batches(target, x, count, *, exact=True):
 
 
 def average_of(target, x, told, *, exact=True):
-    average = nothing_yet(target, x)
+    average = nothing_yet(target)
     for batch in told:
         average = averaged(target, average, batch, exact=exact)
     return average
