@@ -5,7 +5,7 @@ from discrax.adaptation import AcceptanceRate
 from discrax.core.kernel import Info, Kernel, State
 from discrax.core.space import Binary, Categorical, Ordinal, Space, Spin
 from discrax.core.target import Target, Tempered
-from discrax.sampling import Result, auto, sample
+from discrax.sampling import Result, auto, load, sample
 from discrax.solving import Solution, solve, solve_many
 
 __version__ = "0.1.0"
@@ -30,6 +30,7 @@ __all__ = [
     "diagnostics",
     "exact",
     "learn",
+    "load",
     "problems",
     "sample",
     "samplers",

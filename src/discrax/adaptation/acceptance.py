@@ -24,6 +24,7 @@ import jax.numpy as jnp
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float
 
+from discrax.core.checks import number
 from discrax.core.kernel import Info, Rated, State, Tunable
 from discrax.core.target import Target
 
@@ -65,8 +66,8 @@ class AcceptanceRate(eqx.Module):
     rule: str = eqx.field(static=True, default="robust")
 
     def __check_init__(self):
-        if isinstance(self.rate, int | float) and not 0 < self.rate < 1:
-            raise ValueError(f"An acceptance rate lies between 0 and 1, but got {self.rate}.")
+        if self.rate is not None and not isinstance(self.rate, jax.core.Tracer | jax.Array):
+            number("rate", self.rate, above=0, below=1)
         if self.rule not in RULES:
             raise ValueError(f"Unknown rule {self.rule!r}; known: {', '.join(RULES)}.")
 

@@ -1,7 +1,9 @@
 """Adaptation by jump distance: values of a kernel's knobs are tried in turn, and those that jump furthest are kept.
 
 A value is judged by the mean jump of all chains over a window of steps; the chains go on from where they are. At the
-end the best value is frozen. Three rules:
+end the best value is frozen. Values are tried as the kernel takes them, clipped to what makes sense for the target.
+Where no value moved anything, the acceptance tells why: near 1 nothing was proposed, and larger values are the way out;
+near 0 everything was rejected, and smaller ones are. Three rules:
 
 - `JumpProbes`: coordinate probes. One knob theta after the other is tried at its value, above and below, and moves to
   the best. With rule="paper" (Sun et al., 2023) the probes are theta (1 +- gamma), gamma = 0.2, and gamma shrinks by
@@ -22,8 +24,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
+from discrax.core.checks import real_array, whole
 from discrax.core.kernel import Info, Kernel, Probed, State, Tunable, replaced
 from discrax.core.target import Target
 
@@ -52,6 +55,7 @@ class JumpReport(NamedTuple):
 class Memory(NamedTuple):
     count: Int[Array, ""]  # steps in this window
     total: Float[Array, ""]  # of the jumps in it
+    accepted: Float[Array, ""]  # of the acceptance probabilities in it
     steps: Int[Array, ""]
     plan: Any
     history: Float[Array, "windows knobs_and_score"]
@@ -67,19 +71,35 @@ def knobs_of(kernel: Kernel) -> dict[str, tuple[float, ...]]:
     return {}
 
 
-def turned(kernel: Any, names: tuple[str, ...], values: Float[Array, " knobs"]) -> Any:
-    """The kernel with its knobs at other values."""
+def turned(target: Target, kernel: Any, names: tuple[str, ...], values: Float[Array, " knobs"]) -> Any:
+    """The kernel with its knobs at other values, clipped as it clips them."""
     for name, value in zip(names, values, strict=True):
         if isinstance(kernel, Probed):
             kernel = kernel.with_knob(name, value)
         else:
-            kernel = replaced(kernel, **{name: value.astype(jnp.float32)})
+            kernel = kernel.with_log_scale(target, jnp.log(value).astype(jnp.float32))
     return kernel
+
+
+def _limits(target: Target, kernel: Any, names: tuple[str, ...]) -> Float[Array, "2 knobs"]:
+    """The smallest and the largest values that the kernel takes: where it clips others."""
+    ends = (jnp.full(len(names), end, jnp.float32) for end in (1e-30, 1e30))
+    low, high = (knob_values(turned(target, kernel, names, end), names) for end in ends)
+    if isinstance(kernel, Probed):  # a knob that may be negative
+        low = jnp.minimum(low, knob_values(turned(target, kernel, names, jnp.full(len(names), -1e30)), names))
+    return jnp.stack([low, high])
 
 
 def knob_values(kernel: Any, names: tuple[str, ...]) -> Float[Array, " knobs"]:
     read = kernel.knob if isinstance(kernel, Probed) else lambda name: getattr(kernel, name)
     return jnp.stack([jnp.asarray(read(name), jnp.float32) for name in names])
+
+
+def _check_fields(names: Any, window: Any) -> None:
+    if names is not None and (not isinstance(names, tuple) or not names or not all(isinstance(n, str) for n in names)):
+        raise TypeError(f"names must be a tuple of knobs, such as ('sigma',), or None for all, but got {names!r}.")
+    if window is not None:
+        whole("window", window, least=1)
 
 
 class _Windowed(eqx.Module):
@@ -103,8 +123,8 @@ class _Windowed(eqx.Module):
         """The values to try in the next window."""
 
     @abstractmethod
-    def judged(self, plan: Any, score: Float[Array, ""]) -> Any:
-        """The plan after the present trial was given its score."""
+    def judged(self, plan: Any, score: Float[Array, ""], goes_up: Bool[Array, ""], limits: Array) -> Any:
+        """The plan after the present trial was given its score; where nothing moved, `goes_up` says which way to go."""
 
     @abstractmethod
     def best(self, plan: Any) -> Float[Array, " knobs"]: ...
@@ -119,7 +139,7 @@ class _Windowed(eqx.Module):
             raise ValueError(f"{type(kernel).__name__} has no knob to tune; pass adaptation=None.")
         unknown = [name for name in self.names or () if name not in knobs]
         if unknown:
-            raise ValueError(f"{type(kernel).__name__} has no knob {unknown[0]!r}; it has {', '.join(knobs)}.")
+            raise ValueError(f"{type(kernel).__name__} has no knob {unknown[0]!r}, but it has {', '.join(knobs)}.")
 
     @abstractmethod
     def schedule(self, kernel: Any, names: tuple[str, ...], num_steps: int) -> dict[str, Any]:
@@ -133,35 +153,40 @@ class _Windowed(eqx.Module):
 
     def init(self, target: Target, kernel: Any) -> Memory:
         zero = jnp.zeros((), jnp.int32)
-        history = jnp.zeros((self.num_windows, len(self.names or ()) + 1), jnp.float32)
-        return Memory(zero, jnp.zeros((), jnp.float32), zero, self.first_plan(kernel), history, zero)
+        assert self.names is not None
+        history = jnp.zeros((self.num_windows, len(self.names) + 1), jnp.float32)
+        nothing = jnp.zeros((), jnp.float32)
+        return Memory(zero, nothing, nothing, zero, self.first_plan(kernel), history, zero)
 
     def update(self, target: Target, kernel: Any, memory: Memory, states: State, info: Info) -> tuple[Any, Memory]:
         assert self.names is not None
         assert self.window is not None
         # The kernel that made the step is the trial, except in the first window of a chain that starts elsewhere.
         count, total = memory.count + 1, memory.total + jnp.mean(info.jump)
+        accepted = memory.accepted + jnp.mean(info.accept_prob)
         is_full = count == self.window
         score = total / self.window
         tried = knob_values(kernel, self.names)
         row = jnp.concatenate([tried, score[None]])
         place = jnp.where(is_full, memory.filled, self.num_windows)
         history = memory.history.at[place].set(row, mode="drop")
-        judged = self.judged(memory.plan, score)
+        limits = _limits(target, kernel, self.names)  # they grow with the capacity of a kernel
+        judged = self.judged(memory.plan, score, accepted > 0.5 * self.window, limits)
         plan = jax.tree.map(lambda new, old: jnp.where(is_full, new, old), judged, memory.plan)
         after = Memory(
             jnp.where(is_full, 0, count),
             jnp.where(is_full, 0.0, total),
+            jnp.where(is_full, 0.0, accepted),
             memory.steps + 1,
             plan,
             history,
             memory.filled + is_full,
         )
-        return turned(kernel, self.names, self.trial(plan)), after
+        return turned(target, kernel, self.names, self.trial(plan)), after
 
     def freeze(self, target: Target, kernel: Any, memory: Memory) -> tuple[Any, JumpReport]:
         assert self.names is not None
-        kernel = turned(kernel, self.names, self.best(memory.plan))
+        kernel = turned(target, kernel, self.names, self.best(memory.plan))
         values = knob_values(kernel, self.names)
         rows = np.asarray(memory.history)[: int(memory.filled)]
         tried = tuple((tuple(map(float, row[:-1])), float(row[-1])) for row in rows)
@@ -195,6 +220,7 @@ class JumpProbes(_Windowed):
     def __check_init__(self):
         if self.rule not in ("robust", "paper"):
             raise ValueError(f"Unknown rule {self.rule!r}; known: robust, paper.")
+        _check_fields(self.names, self.window)
 
     @property
     def title(self) -> str:
@@ -254,11 +280,15 @@ class JumpProbes(_Windowed):
         """Windows of both passes over the grid."""
         return self._uncounted + len(self.grid)
 
-    def judged(self, plan: ProbePlan, score: Float[Array, ""]) -> ProbePlan:
-        probed = self._after_probe(plan, score)
+    def judged(
+        self, plan: ProbePlan, score: Float[Array, ""], goes_up: Bool[Array, ""], limits: Float[Array, "2 knobs"]
+    ) -> ProbePlan:
+        probed = self._after_probe(plan, score, goes_up, limits)
         if not self.grid:
             return probed
-        here, better = self.trial(plan), (score > plan.score) & (plan.turn >= self._uncounted)
+        still = (score == 0) & (plan.score <= 0) & goes_up  # nothing proposed so far: the largest is the best
+        better = ((score > plan.score) | still) & (plan.turn >= self._uncounted)
+        here = jnp.clip(self.trial(plan), *limits)
         searched = plan._replace(
             turn=plan.turn + 1,
             middle=jnp.where(better, here, plan.middle),
@@ -268,13 +298,16 @@ class JumpProbes(_Windowed):
         in_grid = plan.turn < self._searches
         return jax.tree.map(lambda a, b: jnp.where(in_grid, a, b), searched, probed)
 
-    def _after_probe(self, plan: ProbePlan, score: Float[Array, ""]) -> ProbePlan:
+    def _after_probe(
+        self, plan: ProbePlan, score: Float[Array, ""], goes_up: Bool[Array, ""], limits: Float[Array, "2 knobs"]
+    ) -> ProbePlan:
         k = plan.middle.shape[0]
         scores = plan.scores.at[plan.phase].set(score)
-        # Ties stay in the middle; where nothing moved at all, smaller is the way out.
-        winner = jnp.where(jnp.max(scores) > 0, jnp.argmax(scores), 2)
+        # Ties stay in the middle, unless nothing moved at all.
+        winner = jnp.where(jnp.max(scores) > 0, jnp.argmax(scores), jnp.where(goes_up, 1, 2))
         at_end = plan.phase == 2
         best = self.trial(plan._replace(phase=winner, turn=jnp.asarray(self._searches, jnp.int32)))
+        best = jnp.clip(best, *limits)
         if self.rule == "paper":
             following = plan.following.at[plan.knob].set(best[plan.knob])
             round_ends = plan.knob == k - 1
@@ -318,6 +351,14 @@ class StepSearch(_Windowed):
     num_windows: int = eqx.field(static=True, default=0)
     most_knobs: ClassVar[int | None] = 1
 
+    def __check_init__(self):
+        _check_fields(self.names, self.window)
+        if self.values is None:
+            return
+        values = real_array("values", self.values)
+        if values.ndim != 1 or len(values) < 2 or (values <= 0).any() or (np.diff(values) <= 0).any():
+            raise ValueError(f"values must be two or more positive, increasing numbers, but got {self.values!r}.")
+
     @property
     def title(self) -> str:
         return "search"
@@ -347,10 +388,13 @@ class StepSearch(_Windowed):
         value = jnp.where(done, plan.best, values[jnp.minimum(plan.turn, len(self.values) + 8)])
         return value[None]
 
-    def judged(self, plan: SearchPlan, score: Float[Array, ""]) -> SearchPlan:
+    def judged(
+        self, plan: SearchPlan, score: Float[Array, ""], goes_up: Bool[Array, ""], limits: Float[Array, "2 knobs"]
+    ) -> SearchPlan:
         assert self.values is not None
-        better = (score > plan.score) & (plan.turn < len(self.values) + 9)
-        best = jnp.where(better, self.trial(plan)[0], plan.best)
+        still = (score == 0) & (plan.score <= 0) & goes_up
+        better = ((score > plan.score) | still) & (plan.turn < len(self.values) + 9)
+        best = jnp.where(better, jnp.clip(self.trial(plan), *limits)[0], plan.best)
         in_coarse = plan.turn < len(self.values)
         return SearchPlan(
             plan.turn + 1,
@@ -377,6 +421,9 @@ class GammaRule(_Windowed):
     window: int | None = eqx.field(static=True, default=None)
     num_windows: int = eqx.field(static=True, default=0)
 
+    def __check_init__(self):
+        _check_fields(self.names, self.window)
+
     @property
     def title(self) -> str:
         return "gamma"
@@ -394,12 +441,15 @@ class GammaRule(_Windowed):
     def trial(self, plan: GammaPlan) -> Float[Array, " knobs"]:
         return plan.gamma[None]
 
-    def judged(self, plan: GammaPlan, score: Float[Array, ""]) -> GammaPlan:
+    def judged(
+        self, plan: GammaPlan, score: Float[Array, ""], goes_up: Bool[Array, ""], limits: Float[Array, "2 knobs"]
+    ) -> GammaPlan:
         direction = jnp.where(score > plan.score, plan.direction, -plan.direction)
-        scaled = plan.gamma * jnp.where(direction > 0, 1 + plan.delta, 1 / (1 + plan.delta))
+        # Away from 0 in the direction of its sign, towards it in the other.
+        scaled = plan.gamma * jnp.where(direction * plan.gamma > 0, 1 + plan.delta, 1 / (1 + plan.delta))
         moved = plan.gamma + direction * plan.delta
         gamma = jnp.where(jnp.abs(plan.gamma) >= 1, scaled, moved)
-        gamma = jnp.where(plan.delta < 1e-4, plan.gamma, gamma)
+        gamma = jnp.clip(jnp.where(plan.delta < 1e-4, plan.gamma, gamma), limits[0, 0], limits[1, 0])
         return GammaPlan(gamma, 0.99 * plan.delta, direction, score)
 
     def best(self, plan: GammaPlan) -> Float[Array, " knobs"]:

@@ -4,11 +4,9 @@ Step t of chain c uses the key `fold_in(key_c, t)` and nothing else, so the draw
 on the number of chains or on what is recorded.
 """
 
-import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -18,9 +16,10 @@ from jaxtyping import Array, Float, Integer, Key, UInt32
 
 from discrax.core import random
 from discrax.core.kernel import Info, Kernel, State
+from discrax.core.programs import Batched, compiled
 from discrax.core.statistics import add_to_moments, no_moments
 from discrax.core.stochastic import renewed
-from discrax.core.target import Target, Tempered, temper
+from discrax.core.target import Target, temper
 
 
 @runtime_checkable
@@ -72,9 +71,6 @@ class Recorded(NamedTuple):
 
     kept: Any
     stats: dict[str, Array]
-
-
-Batched = Literal[False, True, "one target"]
 
 
 class Recorder(NamedTuple):
@@ -216,71 +212,6 @@ def drive(
         seconds = time.perf_counter() - begin
         yield Chunk(ensemble, recorded, length, float(jnp.mean(acceptance)), seconds, compile_seconds)
         done += length
-
-
-_programs: OrderedDict[Any, Callable] = OrderedDict()
-_locks: dict[Any, threading.Lock] = {}
-_MOST_PROGRAMS = 128
-
-
-def _is_array(leaf: Any) -> bool:
-    return isinstance(leaf, jax.Array | np.ndarray)
-
-
-def compiled(
-    function: Callable, arguments: tuple, settings: dict[str, Any], batched: Batched = False
-) -> tuple[Callable, float]:
-    """`function(*arguments, **settings)` compiled ahead of time, and the seconds that took (0 if it had been before).
-
-    Arrays are arguments of the program and everything else is part of it, so new parameters or tuned values never
-    compile again. A batched program is the same function of each place of the leading axis of all arrays.
-    """
-    arrays, static = eqx.partition(arguments, _is_array)
-    leaves, structure = jax.tree.flatten(arrays)
-    static_leaves, static_structure = jax.tree.flatten(static)
-    shapes = tuple((leaf.shape, str(leaf.dtype), bool(getattr(leaf, "weak_type", False))) for leaf in leaves)
-    identity = (
-        function,
-        structure,
-        shapes,
-        static_structure,
-        tuple(static_leaves),
-        tuple(sorted(settings.items())),
-        jnp.result_type(float),  # 64-bit mode makes another program
-        batched,
-    )
-    begin = time.perf_counter()
-    with _locks.setdefault(identity, threading.Lock()):  # a thread that wants the same program waits for it
-        if identity in _programs:
-            _programs.move_to_end(identity)
-            return _programs[identity], 0.0
-        program = _programs[identity] = _compile(function, arrays, static, settings, batched)
-    while len(_programs) > _MOST_PROGRAMS:
-        _locks.pop(_programs.popitem(last=False)[0], None)
-    return program, time.perf_counter() - begin
-
-
-def _compile(function: Callable, arrays: Any, static: Any, settings: dict[str, Any], batched: Batched) -> Callable:
-    def call(arrays):
-        out = function(*eqx.combine(arrays, static), **settings)
-        out_arrays, out_static = eqx.partition(out, eqx.is_array)
-        call.static = out_static
-        return out_arrays
-
-    axes = (0,) if batched is True else (tuple(map(_axes_of_one_target, arrays)),)
-    program = jax.jit(jax.vmap(call, in_axes=axes) if batched else call).lower(arrays).compile()
-    out_static = call.static
-
-    def run(arguments):
-        return eqx.combine(program(eqx.filter(arguments, _is_array)), out_static)
-
-    return run
-
-
-def _axes_of_one_target(argument: Any) -> Any:
-    if not isinstance(argument, Tempered):
-        return 0
-    return eqx.tree_at(lambda it: (it.target, it.beta), argument, (None, 0), is_leaf=lambda leaf: leaf is None)
 
 
 def chunk_length(num_draws: int, work_per_draw: float) -> int:

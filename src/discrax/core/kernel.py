@@ -13,8 +13,9 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Integer, PRNGKeyArray
 
+from discrax.core.checks import describe
 from discrax.core.space import Space
-from discrax.core.target import Target, evaluate
+from discrax.core.target import Target, check_target, evaluate, offered
 
 Module = TypeVar("Module", bound=eqx.Module)
 
@@ -45,6 +46,7 @@ class Kernel(eqx.Module):
     needs: ClassVar[tuple[type[Target], ...]] = ()  # capabilities a target must offer
     is_exact: ClassVar[bool] = True  # False where it samples another law than the target's, if a near one
     uses_gradient: ClassVar[bool] = False  # where the target has no exact ratios, it must be differentiable
+    sites_changed: ClassVar[int | str | None] = None  # in a step: a number, the field that has it, or None for all
 
     @abstractmethod
     def init(self, target: Target, x: Integer[Array, "*shape"]) -> State: ...
@@ -52,6 +54,36 @@ class Kernel(eqx.Module):
     @abstractmethod
     def step(self, key: PRNGKeyArray, target: Target, state: State) -> tuple[State, Info]:
         """One step of one chain (no batch axis)."""
+
+
+def sites_per_step(kernel: Kernel, space: Space) -> float:
+    """How many sites a step may change."""
+    changed = kernel.sites_changed
+    most = float(space.num_free)
+    if changed is None:
+        return most
+    return min(most, float(getattr(kernel, changed) if isinstance(changed, str) else changed))
+
+
+def check_fits(kernel: Kernel, target: Target) -> None:
+    """Raises an error that says why a kernel cannot have a target."""
+    if not isinstance(kernel, Kernel):
+        raise TypeError(f"kernel must be a kernel, such as discrax.samplers.pas(), but got {describe(kernel)}.")
+    if not isinstance(target, Target):
+        check_target(target)
+    if not isinstance(target.space, kernel.spaces):
+        takes = " or ".join(space.__name__ for space in kernel.spaces)
+        raise ValueError(
+            f"{type(kernel).__name__} takes {takes} spaces, but the target's is {type(target.space).__name__}; "
+            "`discrax samplers` lists what takes which."
+        )
+    for capability in kernel.needs:
+        if offered(target, capability) is None:
+            what = (capability.__doc__ or capability.__name__).strip()
+            raise ValueError(
+                f"{type(kernel).__name__} needs {what} ({capability.__name__}), which "
+                f"{type(target).__name__} does not offer; use another sampler or a target that offers it."
+            )
 
 
 class Tunable(Kernel):
@@ -108,9 +140,13 @@ def start_state(target: Target, x: Integer[Array, "*shape"]) -> State:
 
 def replaced(module: Module, **fields: Any) -> Module:
     """A copy of a module with other values of some fields, static ones too (`eqx.tree_at` reaches leaves only)."""
+    known = [each.name for each in dataclasses.fields(module)]  # pyright: ignore[reportArgumentType]
+    for name in fields:
+        if name not in known:
+            raise TypeError(f"{type(module).__name__} has no field {name!r}, but it has {', '.join(known)}.")
     copy = object.__new__(type(module))
-    for each in dataclasses.fields(module):  # pyright: ignore[reportArgumentType]
-        object.__setattr__(copy, each.name, fields.get(each.name, getattr(module, each.name)))
+    for name in known:
+        object.__setattr__(copy, name, fields[name] if name in fields else getattr(module, name))
     return copy
 
 

@@ -4,6 +4,10 @@ This is the generator behind JAX's default keys (Salmon et al., 2011), with two 
 several times cheaper inside a sampler: the rounds are unrolled elementwise operations instead of a loop that XLA
 cannot fuse with what follows, and both words of a block are used instead of their exclusive or.
 Word `i` of a key depends on the key and on `i` alone, so draws do not depend on the batch they are made in.
+
+The uses of a key are kept apart by the first word of the counter. JAX counts there in 64 bits from 0, so no key or word
+that it makes of a key is one that is made here: `split` and `fold_in` share no child with each other or with JAX's.
+All randomness of this library comes from here.
 """
 
 import jax
@@ -11,12 +15,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Key, PRNGKeyArray, UInt32
 
+from discrax.core.checks import describe
+
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
-# The second counter word keeps the three uses of a key apart.
-_DRAW, _SPLIT, _FOLD = np.uint32(0), np.uint32(1), np.uint32(2)
+_DRAW, _SPLIT, _FOLD = np.uint32(0xD15C0000), np.uint32(0xD15C0001), np.uint32(0xD15C0002)
 
 
-def threefry(k0: Array, k1: Array, c0: Array, c1: Array | np.uint32) -> tuple[Array, Array]:
+def threefry(k0: Array, k1: Array, c0: Array | np.uint32, c1: Array) -> tuple[Array, Array]:
     """One block: encrypts the counter `(c0, c1)` with the key `(k0, k1)`; all are uint32 and broadcast."""
     schedule = (k0, k1, k0 ^ k1 ^ np.uint32(0x1BD11BDA))
     x0, x1 = c0 + schedule[0], c1 + schedule[1]
@@ -31,19 +36,35 @@ def threefry(k0: Array, k1: Array, c0: Array, c1: Array | np.uint32) -> tuple[Ar
 
 
 def as_threefry(key: PRNGKeyArray) -> PRNGKeyArray:
-    """A Threefry key derived from any JAX key, new style or old."""
-    if not hasattr(key, "dtype"):
-        raise TypeError(f"key must be a JAX key such as jax.random.key(0), but got {type(key).__name__}.")
+    """A Threefry key derived from one JAX key, new style or old; anything else is a TypeError."""
+    expected = "key must be one JAX key, such as jax.random.key(0), but got"
+    if isinstance(key, np.ndarray) and key.dtype == np.uint32:  # the data of an old-style key
+        key = jnp.asarray(key)
+    if not isinstance(key, jax.Array):
+        raise TypeError(f"{expected} {describe(key)}.")
     if not jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
-        key = jax.random.wrap_key_data(key)
+        if key.dtype != jnp.uint32 or key.ndim == 0:
+            raise TypeError(f"{expected} an array of {key.dtype} of shape {key.shape}.")
+        if key.ndim == 1:
+            try:
+                key = jax.random.wrap_key_data(key)
+            except (TypeError, ValueError):
+                raise TypeError(f"{expected} an array of {key.dtype} of shape {key.shape}.") from None
+    if key.shape != ():
+        raise TypeError(f"{expected} a batch of keys of shape {key.shape}; pass one of them.")
     if str(jax.random.key_impl(key)) == "threefry2x32":
         return key
     return jax.random.wrap_key_data(jax.random.bits(key, (2,), jnp.uint32), impl="threefry2x32")
 
 
+def seed_of(key: PRNGKeyArray) -> int:
+    """A seed for numpy's generators."""
+    return int(words(as_threefry(key), 1)[0])
+
+
 def _blocks(key: PRNGKeyArray, count: int, use: np.uint32) -> tuple[Array, Array]:
     k = jax.random.key_data(key)
-    return threefry(k[0], k[1], jnp.arange(count, dtype=jnp.uint32), use)
+    return threefry(k[0], k[1], use, jnp.arange(count, dtype=jnp.uint32))
 
 
 def words(key: PRNGKeyArray, count: int) -> UInt32[Array, "{count}"]:
@@ -57,10 +78,10 @@ def split(key: PRNGKeyArray, num: int) -> Key[Array, "{num}"]:
     return jax.random.wrap_key_data(jnp.stack(_blocks(key, num, _SPLIT), axis=1), impl="threefry2x32")
 
 
-def fold_in(key: PRNGKeyArray, data: Int[Array, ""] | UInt32[Array, ""]) -> PRNGKeyArray:
+def fold_in(key: PRNGKeyArray, data: int | Int[Array, ""] | UInt32[Array, ""]) -> PRNGKeyArray:
     """The key of step `data`."""
     k = jax.random.key_data(key)
-    folded = threefry(k[0], k[1], data.astype(jnp.uint32), _FOLD)
+    folded = threefry(k[0], k[1], _FOLD, jnp.asarray(data).astype(jnp.uint32))
     return jax.random.wrap_key_data(jnp.stack(folded), impl="threefry2x32")
 
 

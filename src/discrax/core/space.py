@@ -142,6 +142,15 @@ class Space(eqx.Module):
                 )
 
 
+def check_space(space: object) -> None:
+    """Raises a TypeError that says what is wrong if this is not a space."""
+    if isinstance(space, Space):
+        return
+    if isinstance(space, type) and issubclass(space, Space):
+        raise TypeError(f"space must be a space with a shape, such as {space.__name__}(...), but got the class itself.")
+    raise TypeError(f"space must be a discrax space, such as Binary(100), but got {type(space).__name__}.")
+
+
 def _shape(shape: int | Sequence[int]) -> tuple[int, ...]:
     sizes: tuple = tuple(shape) if isinstance(shape, Sequence | np.ndarray) else (shape,)
     if not all(isinstance(size, int | np.integer) for size in sizes):

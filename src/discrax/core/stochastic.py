@@ -45,6 +45,7 @@ class StochasticTarget(Target):
 
     in_logs: ClassVar[bool] = False  # psi returns log psi
     is_exponential: ClassVar[bool] = True  # log phi is the identity on what psi returns
+    is_log_prob_exact: ClassVar[bool] = True  # False where `log_prob` is an estimate, which exact kernels must not take
 
     @abstractmethod
     def draw(self, key: PRNGKeyArray, step: Int[Array, ""]) -> Any:
@@ -94,6 +95,11 @@ class DataTarget(StochasticTarget):
 
     rows: eqx.AbstractVar[Rows]
     batch_size: eqx.AbstractVar[int]
+
+    @property
+    def is_log_prob_exact(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Where the data come block by block, only one block of them is there to be summed over."""
+        return self.rows.num_resident is None
 
 
 def renewed(target: Target) -> Target:

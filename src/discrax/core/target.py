@@ -25,8 +25,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Integer
 
+from discrax.core.checks import describe, leaf_number
+from discrax.core.closures import capture
 from discrax.core.levels import at_level, is_level
-from discrax.core.space import Space
+from discrax.core.space import Space, check_space
 
 
 class Evaluation(NamedTuple):
@@ -47,8 +49,50 @@ class Target(eqx.Module):
 
     @staticmethod
     def from_log_prob(log_prob: Callable[[Array], Array], space: Space) -> "Target":
-        """A target from any function of the embedding; an Equinox module keeps its parameters as leaves."""
-        return FunctionTarget(function=log_prob, space=space)
+        """A target from any function of the embedding of a state, as it is now: it is traced here, once.
+
+        What the function reads from elsewhere may change later; the target does not. An Equinox module keeps its
+        parameters as leaves, to be trained.
+        """
+        if not callable(log_prob):
+            raise TypeError(f"log_prob must be a function of the embedding, but got {type(log_prob).__name__}.")
+        check_space(space)
+        check_log_prob(log_prob, space)
+        return FunctionTarget(function=capture(log_prob, embedding_of(space)), space=space)
+
+
+def embedding_of(space: Space) -> jax.ShapeDtypeStruct:
+    """The shape and type of an embedded state."""
+    return jax.eval_shape(space.embed, jax.ShapeDtypeStruct(space.shape, space.dtype))
+
+
+def check_log_prob(log_prob: Callable[[Array], Array], space: Space) -> None:
+    """Raises a ValueError that says what is wrong if a log-probability is not a float scalar of the embedding."""
+    e = embedding_of(space)
+    where = f"on the embedding of shape {e.shape} of a {type(space).__name__} space"
+    try:
+        value = jax.eval_shape(lambda e: log_prob(e), e)
+    except Exception as error:
+        raise ValueError(f"log_prob cannot be evaluated {where}: {type(error).__name__}: {error}") from error
+    if not hasattr(value, "shape") or value.shape != ():
+        raise ValueError(f"log_prob must return a scalar, but {where} it returns {_kind_of(value)}.")
+    if not jnp.issubdtype(value.dtype, jnp.floating):
+        raise ValueError(f"log_prob must return a float, but {where} it returns {value.dtype}.")
+
+
+def _kind_of(value: object) -> str:
+    return f"shape {value.shape}" if hasattr(value, "shape") else f"a {type(value).__name__}"  # pyright: ignore
+
+
+def check_target(target: Target) -> None:
+    """Raises an error that says what is wrong if this is not a target with a float scalar for a log-probability."""
+    if not isinstance(target, Target):
+        raise TypeError(
+            f"target must be a discrax Target, but got {describe(target)}; "
+            "wrap a function with discrax.Target.from_log_prob(function, space)."
+        )
+    check_space(target.space)
+    check_log_prob(bare(target).log_prob, target.space)
 
 
 class FunctionTarget(Target):
@@ -66,8 +110,10 @@ class Tempered(Target):
     beta: Float[Array, ""]
 
     def __init__(self, target: Target, beta: float | Float[Array, ""]):
+        if not isinstance(target, Target):
+            raise TypeError(f"Tempered takes a discrax Target, but got {type(target).__name__}.")
         self.target = bare(target)
-        self.beta = jnp.asarray(beta, jnp.result_type(float)) * inverse_temperature(target)
+        self.beta = leaf_number("beta", beta) * inverse_temperature(target)
 
     @property
     def space(self) -> Space:

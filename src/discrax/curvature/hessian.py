@@ -16,8 +16,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Integer
 
-from discrax.core.driver import compiled
 from discrax.core.kernel import Kernel
+from discrax.core.programs import compiled
 from discrax.core.target import QuadraticForm, Target, bare, inverse_temperature, offered
 
 ESTIMATORS = ("least squares", "moments")
@@ -135,7 +135,9 @@ def moments(pairs: Pairs) -> tuple[Float[np.ndarray, "m m"], float, str]:
     covariance = np.atleast_2d(np.cov(pairs.e, rowvar=False))
     variances = np.diag(covariance)
     floor = np.where(variances < 1e-2, 1e-2, 0)  # a site that did not move has no precision
-    candidates = {"covariance": covariance, "precision": np.linalg.inv(covariance + np.diag(floor))}
+    # A pseudo-inverse: one-hot codes add up to 1 at every site, and few draws leave directions without a spread.
+    precision = np.linalg.pinv(covariance + np.diag(floor), rcond=1e-3, hermitian=True)
+    candidates = {"covariance": covariance, "precision": precision}
     best = None
     for name, M in candidates.items():
         curvature = np.sum((z @ M) * z, axis=1) / 2

@@ -81,14 +81,29 @@ class Summary:
     invalid: int = 0  # proposals with a NaN or +inf log-probability
     stuck_chains: tuple[int, ...] = ()
     never_moved: int = 0  # free sites that have the same code in every draw of every chain
+    sites_per_step: tuple[float, int] | None = None  # that a step may change, and the free sites; None where it is all
+    thinning: int = 1
     effective_weights: float | None = None  # the draws of a chain that count, where they have different weights
     notes: tuple[str, ...] = field(default=())
 
     @property
     def ess(self) -> float | None:
-        """Of the slowest scalar."""
-        values = [scalar.ess for scalar in self.scalars if scalar.ess is not None]
-        return min(values) if values else None
+        """The smallest of all: over chains, bulk and tail, of every scalar."""
+        values = [value for scalar in self.scalars for value in (scalar.ess, scalar.ess_bulk, scalar.ess_tail)]
+        return min((value for value in values if value is not None), default=None)
+
+    @property
+    def rhat(self) -> float | None:
+        """The largest of all scalars."""
+        return max((scalar.rhat for scalar in self.scalars if scalar.rhat is not None), default=None)
+
+    @property
+    def sweeps(self) -> float | None:
+        """How often every site of a chain could change while drawing, where a step changes only some of them."""
+        if self.sites_per_step is None:
+            return None
+        changed, sites = self.sites_per_step
+        return self.num_draws * self.thinning * changed / sites
 
     def warnings(self) -> list[str]:
         lines = list(self.notes)
@@ -99,6 +114,12 @@ class Summary:
             lines.append(f"{self.never_moved} free sites have the same code in every draw.")
         if self.invalid:
             lines.append(f"{self.invalid} proposals had a NaN or +inf log-probability and were rejected.")
+        if self.sites_per_step is not None and self.sweeps is not None and 0 < self.sweeps < _FEWEST_SWEEPS:
+            changed, sites = self.sites_per_step
+            lines.append(
+                f"{self.num_draws:,} draws of a chain are {self.sweeps:.3g} sweeps, too few to judge by; thinning="
+                f"{max(2, round(sites / changed))} makes a draw a sweep."
+            )
         if self.effective_weights is not None and self.effective_weights < min(10, self.num_draws / 2):
             lines.append(
                 f"Few draws carry all the weight ({self.effective_weights:.1f} of {self.num_draws:,} in a chain): run "
@@ -107,7 +128,7 @@ class Summary:
         lines += [
             f"R-hat of {scalar.name} is {scalar.rhat:.3f}: the chains do not agree yet; run longer."
             for scalar in self.scalars
-            if scalar.rhat is not None and scalar.rhat > 1.01
+            if scalar.rhat is not None and scalar.rhat > _HIGH_RHAT
         ]
         return lines
 
@@ -119,11 +140,18 @@ class Summary:
             ("evaluations", f"{self.evaluations:,.0f}"),
             ("seconds", f"{self.seconds:.2f} (+ {self.compile_seconds:.2f} compiling)"),
         ]
+        if self.sites_per_step is not None:
+            changed, sites = self.sites_per_step
+            rows.append(("sweeps", f"{self.sweeps:,.3g} (a step changes {changed:.3g} of {sites:,} sites)"))
         if self.ess is not None and self.evaluations and self.seconds:
-            rows.append(
-                ("ESS", f"{self.ess:,.0f}; {self.ess / self.seconds:,.0f} a second, "
-                 f"{self.ess / self.evaluations:.2g} an evaluation")
-            )  # fmt: skip
+            if self.rhat is not None and self.rhat > _FORBIDDING_RHAT:
+                said = f"not to be relied on, since R-hat is {self.rhat:.2f}; the smallest is {self.ess:,.0f}"
+            else:
+                said = (
+                    f"{self.ess:,.0f}, the smallest; {self.ess / self.seconds:,.0f} a second, "
+                    f"{self.ess / self.evaluations:.2g} an evaluation"
+                )
+            rows.insert(0, ("ESS", said))
         if self.effective_weights is not None:
             rows.append(("draws that count", f"{self.effective_weights:,.1f} of {self.num_draws:,} a chain, by weight"))
         if self.adaptation:
@@ -163,6 +191,9 @@ class Summary:
         return capture.get().rstrip()
 
 
+_HIGH_RHAT = 1.01  # worth a word
+_FORBIDDING_RHAT = 1.05  # an effective sample size means nothing where chains disagree like this
+_FEWEST_SWEEPS = 50
 _HEADINGS = ("statistic", "mean", "sd", "ESS (chains)", "ESS bulk", "ESS tail", "R-hat")
 
 

@@ -17,23 +17,31 @@ import numpy as np
 from jaxtyping import Array, Float, Integer, PRNGKeyArray
 
 from discrax.core import random
+from discrax.core.checks import number, whole
 from discrax.core.driver import Recorder, drive, start
-from discrax.core.kernel import Kernel
-from discrax.core.target import Target
+from discrax.core.kernel import Kernel, check_fits
+from discrax.core.programs import reads_user_code
+from discrax.core.space import Space
+from discrax.core.target import Target, check_target
 
 
 def law(target: Target, limit: int = 1 << 20) -> Float[np.ndarray, " states"]:
     """The probability of every state, in the order of `target.space.enumerate()`."""
+    check_target(target)
     states = jnp.asarray(target.space.enumerate(limit))
     values = np.asarray(jax.jit(jax.vmap(lambda x: target.log_prob(target.space.embed(x))))(states), np.float64)
+    if np.isnan(values).any() or np.isposinf(values).any() or np.isneginf(values).all():
+        what = "NaN" if np.isnan(values).any() else "+inf" if np.isposinf(values).any() else "-inf everywhere"
+        raise ValueError(f"log_prob must be a number or -inf, and finite somewhere, but it is {what}.")
     weights = np.exp(values - values.max())
     return weights / weights.sum()
 
 
 def draw(key: PRNGKeyArray, target: Target, num: int) -> Integer[Array, "num *shape"]:
     """Independent exact draws."""
-    seed = int(np.asarray(jax.random.bits(key, (), jnp.uint32)))
-    picks = np.random.default_rng(seed).choice(len(probabilities := law(target)), size=num, p=probabilities)
+    whole("num", num, least=1)
+    probabilities = law(target)
+    picks = np.random.default_rng(random.seed_of(key)).choice(len(probabilities), size=num, p=probabilities)
     return jnp.asarray(target.space.enumerate()[picks])
 
 
@@ -43,17 +51,23 @@ def total_variation(p: np.ndarray, q: np.ndarray) -> float:
 
 
 def chi_square(counts: np.ndarray, probabilities: np.ndarray) -> float:
-    """p-value of counts against probabilities; states expected fewer than 10 times are pooled."""
+    """p-value of counts against probabilities; states expected fewer than 10 times are pooled.
+
+    A ValueError where so few draws were made that nothing is left to compare: then there is no evidence.
+    """
     if counts[probabilities == 0].any():
         return 0.0  # a state that cannot be was visited
     total = counts.sum()
     expected = probabilities * total
-    is_rare = expected < 10
+    is_rare = expected < _RARE
     observed = np.append(counts[~is_rare], counts[is_rare].sum())
     expected = np.append(expected[~is_rare], expected[is_rare].sum())
     observed, expected = observed[expected > 0], expected[expected > 0]
     if len(expected) < 2:
-        return 1.0
+        raise ValueError(
+            f"Counts tell two states apart if each is expected at least {_RARE} times, but {int(total):,} draws from "
+            "this law leave one; use more draws, or a law with more than one state."
+        )
     statistic = float(((observed - expected) ** 2 / expected).sum())
     # The chi-square tail: the regularised upper incomplete gamma function, in double precision whatever JAX's default.
     return _upper_gamma((len(expected) - 1) / 2, statistic / 2)
@@ -129,9 +143,34 @@ def walk(
     return ensemble.states.x
 
 
+def _check_power(probabilities: Float[np.ndarray, " states"], num_chains: int) -> None:
+    """The smaller of the two tests must have at least two states, or pools of rare ones, to tell apart."""
+    if (probabilities > 0).sum() < 2:
+        raise ValueError("The target has one possible state only, of which every kernel is exact: nothing is proved.")
+    largest = float(probabilities.max())
+    needed = _BATCHES * math.ceil(_RARE / min(largest, max(1 - largest, 1e-12)))
+    if num_chains < needed:
+        raise ValueError(
+            f"num_chains must be at least {needed:,} for this target, so that two states can be told apart, but got "
+            f"{num_chains:,}: fewer prove nothing."
+        )
+
+
+def _check_stayed(kernel: Kernel, space: Space, x: Integer[np.ndarray, "chains *shape"]) -> None:
+    outside = x[(x < 0) | (x >= space.num_levels)]
+    if outside.size:
+        raise ValueError(
+            f"{type(kernel).__name__} must stay in its space of codes 0..{space.num_levels - 1}, but it produced code "
+            f"{int(outside[0])}."
+        )
+    space.check(x)
+
+
+_RARE = 10  # a state that is expected less often is pooled with others
 _BATCHES = 10  # of chains in the first test; the second runs one such batch, so that both are one program
 
 
+@reads_user_code()
 def check_kernel(
     kernel: Kernel,
     target: Target,
@@ -147,13 +186,18 @@ def check_kernel(
     The first test makes `num_steps` steps from exact draws, the second `num_convergence_steps` from one fixed state
     with a tenth of the chains. A correct kernel that mixes in that many steps fails with probability `threshold`.
     """
-    for_draws, for_invariance, for_start, for_convergence = jax.random.split(
-        jax.random.key(0) if key is None else key, 4
-    )
+    check_fits(kernel, target)
+    number("threshold", threshold, above=0, below=1)
+    whole("num_chains", num_chains, least=1)
+    whole("num_steps", num_steps, least=1)
+    whole("num_convergence_steps", num_convergence_steps, least=1)
+    key = random.as_threefry(jax.random.key(0) if key is None else key)
+    for_draws, for_invariance, for_start, for_convergence = random.split(key, 4)
     space, probabilities = target.space, law(target)
+    few = num_chains // _BATCHES
+    _check_power(probabilities, num_chains)
     exact_draws = draw(for_draws, target, num_chains)
-    few = max(1, num_chains // _BATCHES)
-    keys = jax.random.split(for_invariance, _BATCHES)
+    keys = random.split(for_invariance, _BATCHES)
     batches = [walk(k, target, kernel, exact_draws[i * few : (i + 1) * few], num_steps) for i, k in enumerate(keys)]
     ends = jnp.concatenate(batches)
     one_state = jnp.broadcast_to(space.random(for_start), (few, *space.shape))
@@ -161,6 +205,7 @@ def check_kernel(
 
     p_values, distances, noises = [], [], []
     for x in (ends, late_ends):
+        _check_stayed(kernel, space, np.asarray(x))
         counts = np.bincount(space.index(x), minlength=len(probabilities))
         p_values.append(chi_square(counts, probabilities))
         distances.append(total_variation(counts / counts.sum(), probabilities))

@@ -15,12 +15,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Integer, PRNGKeyArray
 from numpy.typing import ArrayLike
 
+from discrax.core import random
 from discrax.core.space import Space
 
 _MOST_JOINT_STATES = 4096
@@ -76,7 +76,7 @@ class ChainLaw:
         return evidence + self._stay_logit * stays - self.log_normaliser
 
     def draw(self, key: PRNGKeyArray, num: int) -> Integer[Array, "num L K"]:
-        seed = int(np.asarray(jax.random.bits(key, (), jnp.uint32)))
+        seed = random.seed_of(key)
         rng = np.random.default_rng(seed)
         length = len(self._forward)
         states = np.empty((length, num), np.int64)

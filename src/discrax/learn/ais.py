@@ -30,13 +30,15 @@ from numpy.typing import ArrayLike
 
 from discrax.adaptation import AcceptanceRate
 from discrax.core import random
-from discrax.core.driver import Recorder, chunk_length, compiled, drive, start
+from discrax.core.driver import Recorder, chunk_length, drive, start
+from discrax.core.interrupts import Interrupts
 from discrax.core.kernel import Kernel, Sized, State, Tunable, replaced
 from discrax.core.levels import draw_levels
+from discrax.core.programs import compiled
 from discrax.core.space import Categorical, Space
-from discrax.core.target import Evaluation, ExactRatios, Target, evaluate, offered, temper
+from discrax.core.target import Evaluation, ExactRatios, Target, check_target, evaluate, offered, temper
 from discrax.samplers import build_kernel
-from discrax.sampling.checks import check_gradient, check_target
+from discrax.sampling.checks import check_gradient
 from discrax.sampling.progress import ProgressBar, wants_progress
 from discrax.sampling.sample import work_per_step
 from discrax.targets.rbm import RBM, CategoricalRBM
@@ -111,6 +113,7 @@ def ais(
       other is used as it is.
     - `steps`: of the sampler at every temperature.
     """
+    key = random.as_threefry(key)
     check_target(target)
     for name, count, least in (
         ("num_chains", num_chains, 2),
@@ -124,7 +127,25 @@ def ais(
     if not kernel.is_exact:
         raise ValueError(f"{type(kernel).__name__} does not leave its target invariant, so weights would be wrong.")
     check_gradient(bridge, kernel)
-    for_pilot, for_starts, for_chains = split_key(random.as_threefry(key), 3)
+    with Interrupts() as interrupts:  # a part of the temperatures is no estimate: a signal ends it between chunks
+        estimate = _annealed(
+            key, bridge, kernel, num_chains, num_temperatures, steps, wants_progress(progress), interrupts
+        )
+        interrupts.raise_if_requested()
+    return estimate
+
+
+def _annealed(
+    key: PRNGKeyArray,
+    bridge: "_Bridge",
+    kernel: Kernel,
+    num_chains: int,
+    num_temperatures: int,
+    steps: int,
+    shown: bool,
+    interrupts: Interrupts,
+) -> AIS:
+    for_pilot, for_starts, for_chains = split_key(key, 3)
     kernel, scales = _tuned(for_pilot, bridge, kernel, min(num_chains, _PILOT_CHAINS))
 
     x = _draws(for_starts, bridge, num_chains)
@@ -133,9 +154,10 @@ def ais(
     states = ensemble.states
     _check_start(np.asarray(states.log_prob))
     log_weights, acceptance = np.zeros(num_chains), []
-    chunk = chunk_length(num_temperatures, work_per_step(target, num_chains) * (steps + 1))
-    with ProgressBar("annealing", num_temperatures, wants_progress(progress)) as bar:
+    chunk = chunk_length(num_temperatures, work_per_step(bridge, num_chains) * (steps + 1))
+    with ProgressBar("annealing", num_temperatures, shown) as bar:
         for done in range(0, num_temperatures, chunk):
+            interrupts.raise_if_requested()
             count = min(chunk, num_temperatures - done)
             arguments = (keys, bridge, kernel, scales, states, jnp.asarray(done, jnp.int32))
             settings = {"count": count, "steps": int(steps), "num_temperatures": int(num_temperatures)}

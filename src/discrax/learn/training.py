@@ -13,12 +13,14 @@ and the second mean is estimated from chains that are moved by K steps of a samp
     average <- d average + (1 - d) theta
 
 (Hinton, 2002; Tieleman, 2008; Du and Mordatch, 2019.) Update t uses the random numbers of `fold_in(key, t)` and the
-state before it, and nothing else: a run that was stopped and resumed is the run that was not.
+state before it, and nothing else: a run that was stopped and resumed is the run that was not. Samplers that redraw the
+sites in turn go on in the next update with the site after the last: else K steps would redraw the first K for ever.
 """
 
 import math
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -31,17 +33,21 @@ from jaxtyping import Array, Float, Int, Integer, PRNGKeyArray
 from numpy.typing import ArrayLike
 
 from discrax.adaptation import AcceptanceRate
-from discrax.core import random
-from discrax.core.driver import Adapter, Ensemble, Recorder, compiled, run_chunk
+from discrax.core import checks, random
+from discrax.core.driver import Adapter, Ensemble, Recorder, run_chunk
+from discrax.core.files import UnusableFile
+from discrax.core.interrupts import Interrupts
 from discrax.core.kernel import Kernel, Sized, Tunable
-from discrax.core.target import Target
+from discrax.core.programs import compiled
+from discrax.core.target import Target, check_target
 from discrax.curvature.hessian import Preconditioned
 from discrax.data import Images
 from discrax.data.images import drawn
+from discrax.learn.checkpoints import Run
 from discrax.learn.frequencies import frequencies, smoothed
 from discrax.learn.models import trained_parts
 from discrax.samplers import build_kernel
-from discrax.sampling.checks import check_gradient, check_target
+from discrax.sampling.checks import check_gradient
 from discrax.sampling.progress import ProgressBar, wants_progress
 
 _LEAST_GAP = 100.0
@@ -59,6 +65,7 @@ class Progress(NamedTuple):
     buffer: Integer[Array, "chains *shape"]
     kernel: Kernel
     memory: Any  # the adapter's
+    scan: Any  # which site has its turn in each chain, for samplers that redraw them in turn
 
 
 class Trained(NamedTuple):
@@ -71,6 +78,7 @@ class Trained(NamedTuple):
     curves: dict[str, np.ndarray]  # update, seconds, and the means of CURVES since the last report
     num_updates: int
     stopped: str | None  # why it ended early, in a sentence
+    is_interrupted: bool = False  # by Ctrl-C or SIGTERM
 
     @property
     def is_complete(self) -> bool:
@@ -116,7 +124,7 @@ def pcd(
     starts: ArrayLike | None = None,
     largest_gap: float | None = None,
     every: int = 100,
-    out: str | Path | None = None,
+    out: str | Path | Run | None = None,
     save_every: int = 1000,
     resume: bool = False,
     progress: bool | None = None,
@@ -140,16 +148,27 @@ def pcd(
     - `refresh(kernel, model)`: the kernel for new parameters, for samplers that hold something of the model.
     - `every`: updates between two reports, and the length of the compiled loop. `out`: a folder for checkpoints,
       curves and pictures, written every `save_every` updates; `resume=True` goes on from the last checkpoint there and
-      gives what an undisturbed run would have given, bit for bit.
+      gives what an undisturbed run would have given, bit for bit. One process at a time writes there.
 
     Training that diverges ends with a sentence in `.stopped` and the last good parameters: when a number is none, or
     when mean log-probabilities of data and chains are more than `largest_gap` apart (by default the logarithm of the
-    number of states, at least 100). So does Ctrl-C.
+    number of states, at least 100). So does Ctrl-C, SIGTERM, and a disk that is full: what was learnt is returned, and
+    the checkpoints that are there stay good.
     """
+    key = random.as_threefry(key)
     _check(num_steps=num_steps, num_updates=num_updates, batch_size=batch_size, buffer_size=buffer_size, every=every,
            save_every=save_every)  # fmt: skip
-    if not 0 <= ema < 1:
-        raise ValueError(f"ema is a decay in [0, 1), but got {ema}; 0 is no averaging.")
+    ema = checks.number("ema, a decay,", ema, least=0, below=1)
+    l1, weight_decay = checks.number("l1", l1, least=0), checks.number("weight_decay", weight_decay, least=0)
+    optimiser = _adam(checks.number("learning_rate", learning_rate, above=0)) if optimiser is None else optimiser
+    if not callable(getattr(optimiser, "init", None)) or not callable(getattr(optimiser, "update", None)):
+        came = checks.describe(optimiser)
+        raise TypeError(f"optimiser must be an optax transformation, such as optax.adam(1e-3), but got {came}.")
+    for name, function in {"trains": trains, "penalty": penalty, "refresh": refresh}.items():
+        if function is not None and not callable(function):
+            raise TypeError(f"{name} must be a function, but got {checks.describe(function)}.")
+    if largest_gap is not None and not (isinstance(largest_gap, int | float | np.number) and largest_gap > 0):
+        raise ValueError(f"largest_gap must be a number above 0, but got {checks.describe(largest_gap)}.")
     if resume and out is None:
         raise ValueError("resume=True needs `out`, the folder of the run that goes on.")
     check_target(model)
@@ -166,11 +185,9 @@ def pcd(
         )
     adapter = _adapter(adaptation, kernel, num_steps * num_updates)
     settings = Settings(
-        batch_size, num_steps, persistent, is_dynamic, _adam(learning_rate) if optimiser is None else optimiser,
-        float(ema), float(l1), float(weight_decay), trains, penalty, refresh,
+        batch_size, num_steps, persistent, is_dynamic, optimiser, ema, l1, weight_decay, trains, penalty, refresh,
     )  # fmt: skip
 
-    key = random.as_threefry(key)
     for_buffer, for_updates = random.split(key, 2)
     buffer = _first_chains(for_buffer, model, rows, is_dynamic, starts, buffer_size, batch_size)
     parameters, _ = eqx.partition(model, _spec(model, trains))
@@ -183,17 +200,15 @@ def pcd(
         buffer,
         _sized(kernel, model),
         None if adapter is None else adapter.init(model, kernel),
+        _first_scan(_sized(kernel, model), model, buffer),
     )
-    run = None
-    if out is not None:
-        from discrax.learn.checkpoints import Run
-
-        run = Run(Path(out), key, resume)
-        state = run.restored(state) if resume else state
     entropy = model.space.num_sites * math.log(model.space.num_levels)
     most = max(_LEAST_GAP, entropy) if largest_gap is None else largest_gap
     plan = Plan(num_updates, every, save_every, most, progress)
-    return _train(for_updates, state, jnp.asarray(rows), adapter, settings, plan, run)
+    opened = nullcontext(out) if out is None or isinstance(out, Run) else Run(Path(out), key, resume)
+    with Interrupts() as interrupts, opened as run:
+        state = run.restored(state) if run is not None and resume else state
+        return _train(for_updates, state, jnp.asarray(rows), adapter, settings, plan, run, interrupts)
 
 
 class Plan(NamedTuple):
@@ -206,39 +221,55 @@ class Plan(NamedTuple):
     progress: bool | None
 
 
-def _train(key, state: Progress, rows: Array, adapter, settings: Settings, plan: Plan, run: Any) -> Trained:
+def _train(
+    key,
+    state: Progress,
+    rows: Array,
+    adapter,
+    settings: Settings,
+    plan: Plan,
+    run: Run | None,
+    interrupts: Interrupts,
+) -> Trained:
     num_updates, every = plan.num_updates, plan.every
     curves = [] if run is None else run.curves()
     stopped, begin = None, time.perf_counter() - (curves[-1]["seconds"] if curves else 0.0)
     shown = wants_progress(plan.progress)
-    with ProgressBar("training", num_updates, shown, done=int(state.update), numbers="compiling") as bar:
-        try:
-            while int(state.update) < num_updates:
+    try:
+        with ProgressBar("training", num_updates, shown, done=int(state.update), numbers="compiling") as bar:
+            while int(state.update) < num_updates and not interrupts.requested:
                 length = min(every, num_updates - int(state.update))
                 state = state._replace(kernel=_sized(state.kernel, state.model))
                 arguments = (key, state, rows, adapter, jnp.asarray(length, jnp.int32))
-                program, _ = compiled(run_updates, arguments, {"most": every, "settings": settings})
-                after, recorded = jax.block_until_ready(program(arguments))
+                try:
+                    program, _ = compiled(run_updates, arguments, {"most": every, "settings": settings})
+                    after, recorded = jax.block_until_ready(program(arguments))
+                except KeyboardInterrupt:  # the second signal
+                    interrupts.requested = True
+                    break
                 recorded = {name: np.asarray(values)[:length] for name, values in recorded.items()}
                 stopped = _divergence(recorded, int(state.update), plan.largest_gap)
                 if stopped is not None:
                     break
-                state, is_last = after, int(after.update) == num_updates
-                seconds = time.perf_counter() - begin
+                state, seconds = after, time.perf_counter() - begin
                 curves.append(
                     {"update": int(state.update), "seconds": seconds}
                     | {name: float(values.mean()) for name, values in recorded.items()}
                 )
                 bar.show(length, _numbers(curves[-1]))
-                if run is not None and (is_last or _passes(int(state.update), length, plan.save_every)):
+                if run is not None and _passes(int(state.update), length, plan.save_every):
                     run.save(state, curves)
-        except KeyboardInterrupt:
+        if interrupts.requested:
             stopped = f"Training was interrupted after {int(state.update):,} updates."
-    if run is not None:
-        run.save(state, curves)
-        run.finish()
-        if stopped is not None:
-            stopped += f" The last good parameters are in {run.folder}."
+        if run is not None:
+            run.save(state, curves)
+            run.finish()
+            if stopped is not None:
+                stopped += f" The last good parameters are in {run.folder}."
+    except UnusableFile as error:
+        assert run is not None
+        kept = "No checkpoint is" if run.last_saved is None else f"The checkpoint of {run.last_saved:,} updates is"
+        stopped = f"Training was ended after {int(state.update):,} updates, because {error} {kept} in {run.folder}."
     spec = _spec(state.model, settings.trains)
     return Trained(
         state.model,
@@ -248,6 +279,7 @@ def _train(key, state: Progress, rows: Array, adapter, settings: Settings, plan:
         {name: np.array([row[name] for row in curves]) for name in ("update", "seconds", *CURVES)},
         int(state.update),
         stopped,
+        interrupts.requested,
     )
 
 
@@ -292,10 +324,12 @@ def one_update(
     batch = rows[jax.lax.dynamic_slice_in_dim(order, turn * batch_size, batch_size)]
     if settings.is_dynamic:
         batch = drawn(for_pixels, batch).astype(model.space.dtype)
-    first = jnp.remainder(state.update * batch_size, state.buffer.shape[0])
+    first = jnp.remainder(state.update, state.buffer.shape[0] // batch_size) * batch_size
     x = jax.lax.dynamic_slice_in_dim(state.buffer, first, batch_size) if settings.is_persistent else batch
 
     states = jax.vmap(state.kernel.init, in_axes=(None, 0))(model, x)
+    scan = jax.tree.map(lambda leaf: jax.lax.dynamic_slice_in_dim(leaf, first, batch_size), state.scan)
+    states = states._replace(cache=eqx.combine(scan, states.cache))
     ensemble = Ensemble(jnp.zeros((), jnp.uint32), states, state.kernel, state.memory, None)
     keys = random.split(for_chains, batch_size)
     ensemble, recorded, _ = run_chunk(
@@ -323,6 +357,11 @@ def one_update(
     buffer = state.buffer
     if settings.is_persistent:
         buffer = jax.lax.dynamic_update_slice_in_dim(buffer, chains, first, 0)
+    scan = jax.tree.map(
+        lambda all_, some: jax.lax.dynamic_update_slice_in_dim(all_, some, first, 0),
+        state.scan,
+        _scan(ensemble.states.cache),
+    )
     squares = [jnp.sum(jnp.square(leaf)) for leaf in jax.tree.leaves(gradient)]
     now = {
         "gap": gap.astype(jnp.float32),
@@ -330,7 +369,7 @@ def one_update(
         "jump": jnp.mean(recorded.stats["jump"]),
         "gradient_norm": jnp.sqrt(sum(squares)).astype(jnp.float32),
     }
-    return Progress(state.update + 1, model, average, memory, order, buffer, kernel, ensemble.memory), now
+    return Progress(state.update + 1, model, average, memory, order, buffer, kernel, ensemble.memory, scan), now
 
 
 def _shuffled(key: PRNGKeyArray, count: int) -> Int[Array, " rows"]:
@@ -361,8 +400,6 @@ def _adam(learning_rate: float) -> Any:
         import optax
     except ImportError as error:
         raise ImportError('Training needs optax, which is missing: pip install "discrax[learn]".') from error
-    if not learning_rate > 0:
-        raise ValueError(f"learning_rate must be positive, but got {learning_rate}.")
     return optax.adam(learning_rate)
 
 
@@ -428,6 +465,16 @@ def _first_chains(key, model: Target, rows: np.ndarray, is_dynamic: bool, starts
     thresholds = np.cumsum(p, axis=-1)[..., :-1]
     above = rng.random((size, *space.shape, 1)) > thresholds[None]
     return jnp.asarray(above.sum(axis=-1), space.dtype)
+
+
+def _scan(cache: Any) -> Any:
+    """Integers in a cache say which site has its turn; the rest is of the parameters of one update."""
+    return eqx.filter(cache, lambda leaf: jnp.issubdtype(leaf.dtype, jnp.integer))
+
+
+def _first_scan(kernel: Kernel, model: Target, buffer: Array) -> Any:
+    states = eqx.filter_eval_shape(jax.vmap(kernel.init, in_axes=(None, 0)), model, buffer)
+    return jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), _scan(states.cache))
 
 
 def _divergence(recorded: dict[str, np.ndarray], update: int, most: float) -> str | None:

@@ -27,8 +27,9 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Integer, PRNGKeyArray
 
 from discrax.core import random
-from discrax.core.driver import compiled
+from discrax.core.checks import whole
 from discrax.core.levels import is_level
+from discrax.core.programs import compiled
 from discrax.core.space import Categorical
 from discrax.core.stochastic import Batch, BatchRatios
 
@@ -77,7 +78,8 @@ class ApproximateCircuit(BatchRatios):
     @staticmethod
     def simulated(seed: int, num_units: int = 3, *, batch_size: int = 1) -> "ApproximateCircuit":
         """A circuit whose nodes add or multiply with equal chances."""
-        return ApproximateCircuit(np.random.default_rng(seed).random(NUM_NODES) < 0.5, num_units, batch_size=batch_size)
+        generator = np.random.default_rng(whole("seed", seed, least=0))
+        return ApproximateCircuit(generator.random(NUM_NODES) < 0.5, num_units, batch_size=batch_size)
 
     @property
     def num_units(self) -> int:

@@ -15,6 +15,7 @@ the block, modulo the number of levels,
 import functools
 import itertools
 import math
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -23,8 +24,10 @@ import numpy as np
 from jaxtyping import Array, Float, Int, Integer, PRNGKeyArray
 
 from discrax.core import random
+from discrax.core.checks import whole
 from discrax.core.kernel import Info, Kernel, State, scalar_info
 from discrax.core.levels import draw_levels
+from discrax.core.space import Space
 from discrax.core.statistics import compensated_add
 from discrax.core.target import LocalChanges, Target, log_prob, offered, temper
 
@@ -36,22 +39,22 @@ class HammingBall(Kernel):
 
     block_size: int = eqx.field(static=True)
     radius: int = eqx.field(static=True)
+    sites_changed: ClassVar[int | str | None] = "radius"
 
     def __init__(self, block_size: int = 10, radius: int = 1):
-        if not isinstance(block_size, int | np.integer) or block_size < 1:
-            raise ValueError(f"block_size is a whole number of sites, at least 1, but got {block_size}.")
-        if not isinstance(radius, int | np.integer) or not 1 <= radius <= block_size:
+        self.block_size = whole("block_size", block_size, least=1)
+        self.radius = whole("radius", radius, least=1)
+        if self.radius > self.block_size:
             raise ValueError(
-                f"radius is how many sites of a block may change, 1 to block_size = {block_size}, but got {radius}."
+                f"radius is how many sites of a block may change, at most block_size = {block_size}, but got {radius}."
             )
-        self.block_size, self.radius = int(block_size), int(radius)
+
+    def _sizes(self, space: Space) -> tuple[int, int]:
+        """The block and the radius on a space: a block that would be larger than the space is all of it."""
+        return min(self.block_size, space.num_sites), min(self.radius, space.num_sites)
 
     def init(self, target: Target, x: Integer[Array, "*shape"]) -> State:
-        if self.block_size > target.space.num_sites:
-            raise ValueError(
-                f"A block holds at most all {target.space.num_sites} sites, but block_size is {self.block_size}."
-            )
-        _offsets(self.block_size, self.radius, target.space.num_levels)  # says so if there are too many
+        _offsets(*self._sizes(target.space), target.space.num_levels)  # says so if there are too many
         value = log_prob(target, x)
         # The cache: the first place of the next block among the free sites, and the rounding error of the summed
         # log_prob.
@@ -60,12 +63,13 @@ class HammingBall(Kernel):
     def step(self, key: PRNGKeyArray, target: Target, state: State) -> tuple[State, Info]:
         space, x, (position, error) = target.space, state.x.reshape(-1), state.cache
         for_centre, for_candidate = random.split(key, 2)
-        places = position + jnp.arange(self.block_size, dtype=jnp.int32)
+        block_size, radius = self._sizes(space)
+        places = position + jnp.arange(block_size, dtype=jnp.int32)
         is_in_block = places < space.num_free
         sites = space.free_site(places % space.num_sites)  # distinct, also those that are not in a shorter block
         old = x[sites]
 
-        offsets = jnp.asarray(_offsets(self.block_size, self.radius, space.num_levels))
+        offsets = jnp.asarray(_offsets(block_size, radius, space.num_levels))
         is_candidate = jnp.all((offsets == 0) | is_in_block[None], axis=1)
         num_candidates = jnp.sum(is_candidate, dtype=jnp.int32)
         centre = offsets[random.integers(for_centre, 1, num_candidates)[0]]

@@ -44,6 +44,7 @@ class LB(Kernel):
     """Locally balanced proposal: one move by its exact ratio."""
 
     balancing: Balancing
+    sites_changed: ClassVar[int | str | None] = 1
 
     def __init__(self, balancing: str | Balancing = "sqrt"):
         self.balancing = get_balancing(balancing)
@@ -61,6 +62,7 @@ class ExactPAS(Tunable):
     path_length: Float[Array, ""]
     balancing: Balancing
     parameter: ClassVar[str] = "path_length"
+    sites_changed: ClassVar[int | str | None] = "path_length"
     target_rate: ClassVar[float] = 0.574
 
     def __init__(self, path_length: float = 1.0, balancing: str | Balancing = "sqrt"):

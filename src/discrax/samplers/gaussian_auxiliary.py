@@ -34,6 +34,7 @@ import numpy as np
 from jaxtyping import Array, Float, Integer, PRNGKeyArray
 
 from discrax.core import random
+from discrax.core.checks import number
 from discrax.core.kernel import Info, Probed, State, replaced, start_state
 from discrax.core.space import Binary, Categorical, Ordinal, Space, Spin
 from discrax.core.target import ExactRatios, Target, offered
@@ -101,10 +102,9 @@ class AnyScale(_GaussianAuxiliary):
     spaces: ClassVar[tuple[type[Space], ...]] = (Binary, Spin, Ordinal)
 
     def __init__(self, rule: str, sigma: float = 0.1, alpha: float = 0.5, W=None):
-        self.sigma = jnp.asarray(np.inf, jnp.float32) if sigma == np.inf else positive("sigma", sigma)
-        if not 0 < alpha <= 1:
-            raise ValueError(f"alpha lies in (0, 1], but got {alpha}.")
-        self.alpha = jnp.asarray(alpha, jnp.float32)
+        is_infinite = isinstance(sigma, float | np.floating) and sigma == np.inf
+        self.sigma = jnp.asarray(np.inf, jnp.float32) if is_infinite else positive("sigma", sigma)
+        self.alpha = jnp.asarray(number("alpha", alpha, above=0, most=1), jnp.float32)
         self.metric, self.rule, self.wants_estimate = None, rule, isinstance(W, str)
         if isinstance(W, str) and W != "estimate":
             raise ValueError(f'W is a matrix, "estimate" or None (exact where the target tells it), but got {W!r}.')
@@ -156,7 +156,7 @@ class PAVG(_GaussianAuxiliary):
         self.wants_matrix, self.tunes_gamma = wants_matrix, M is not None
         if M is not None:
             M = checked_matrix(M, "M")
-            self.metric = Spectral.of(_dense(M), eps, gamma)
+            self.metric = Spectral.of(_dense(M), eps, number("gamma", gamma))
 
     @property
     def alpha(self) -> Float[Array, ""]:

@@ -19,6 +19,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Integer, PRNGKeyArray, UInt32
 
 from discrax.core import random
+from discrax.core.checks import describe
 from discrax.core.kernel import Info, Kernel, State, scalar_info
 from discrax.core.levels import at_level, draw_levels
 from discrax.core.space import Space
@@ -38,6 +39,8 @@ from discrax.core.target import (
 )
 from discrax.core.xla import materialised
 from discrax.samplers.balancing import unknown_name
+
+_UNROLLED = 16  # colours; of more, as on a dense matrix, the program would only grow
 
 
 def _start(target: Target, x: Integer[Array, "*shape"]) -> State:
@@ -68,6 +71,7 @@ class Gibbs(Kernel):
     """Redraws one free site a step: a random one, or the next."""
 
     scan: str = eqx.field(static=True)
+    sites_changed: ClassVar[int | str | None] = 1
 
     def init(self, target: Target, x: Integer[Array, "*shape"]) -> State:
         return _start(target, x)
@@ -99,8 +103,10 @@ class ChromaticGibbs(Kernel):
         space, colouring = target.space, offered(target, Coloured)
         assert colouring is not None
         bits = random.words(key, space.num_sites)  # a site is redrawn once, so one word each lasts the sweep
-        x, value, (position, error), is_invalid = state.x, state.log_prob, state.cache, False
-        for colour in range(colouring.num_colours):
+        position, error = state.cache
+
+        def redraw_colour(colour, carry):
+            x, value, error, is_invalid = carry
             raw = evaluate(target, x).ratios
             tempered = effective_ratios(target, x, raw)
             flat = x.reshape(-1)
@@ -108,7 +114,15 @@ class ChromaticGibbs(Kernel):
             is_turn = colouring.colours.reshape(-1) == colour
             x = jnp.where(is_turn, new, flat).reshape(space.shape)
             value, error = compensated_add(value, error, jnp.sum(jnp.where(is_turn, changes, 0)))
-            is_invalid |= jnp.any(is_turn & invalid)
+            return x, value, error, is_invalid | jnp.any(is_turn & invalid)
+
+        carry = (state.x, state.log_prob, error, jnp.zeros((), bool))
+        if colouring.num_colours > _UNROLLED:
+            carry = jax.lax.fori_loop(0, colouring.num_colours, redraw_colour, carry)
+        else:
+            for colour in range(colouring.num_colours):
+                carry = redraw_colour(colour, carry)
+        x, value, error, is_invalid = carry
         after = State(x, value, (position, error))
         return after, scalar_info(1, True, space.distance(state.x, x), colouring.num_colours, is_invalid)
 
@@ -152,6 +166,8 @@ SCANS = ("random", "systematic", "chromatic", "layers")
 
 def gibbs(scan: str = "random") -> Kernel:
     """Gibbs sampling; `scan` is "random", "systematic", "chromatic" or "layers"."""
+    if not isinstance(scan, str):
+        raise TypeError(f"scan must be a name ({', '.join(SCANS)}), but got {describe(scan)}.")
     if scan not in SCANS:
         raise unknown_name("scan", scan, SCANS)
     if scan == "layers":

@@ -22,6 +22,7 @@ import numpy as np
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, Integer, PRNGKeyArray
 
+from discrax.core.checks import number
 from discrax.core.kernel import Info, Kernel, Rated, State, Tunable, replaced, start_state
 from discrax.core.levels import is_level
 from discrax.core.target import Target, effective_ratios
@@ -174,6 +175,4 @@ def step_size_of(log_scale: Float[Array, ""], target: Target) -> Float[Array, ""
 
 def positive(name: str, value: float) -> Float[Array, ""]:
     """A scale as a leaf."""
-    if not np.isfinite(value) or value <= 0:
-        raise ValueError(f"{name} must be a positive number, but got {value}.")
-    return jnp.asarray(value, jnp.float32)
+    return jnp.asarray(number(name, value, above=0), jnp.float32)

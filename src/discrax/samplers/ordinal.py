@@ -18,11 +18,11 @@ from typing import ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
-import numpy as np
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, Int, Integer, PRNGKeyArray
 
 from discrax.core import random
+from discrax.core.checks import number
 from discrax.core.kernel import Info, State, Tunable, replaced, scalar_info, start_state
 from discrax.core.metropolis import decide, select
 from discrax.core.space import Ordinal, Space
@@ -54,6 +54,7 @@ class OrdinalGWG(RadiusKernel):
     balancing: Balancing
     target_rate: ClassVar[float] = 0.574
     uses_gradient: ClassVar[bool] = True
+    sites_changed: ClassVar[int | str | None] = 1
 
     def __init__(self, radius: float = 1.0, balancing: str | Balancing = "sqrt"):
         self.radius = _initial_radius(radius)
@@ -137,6 +138,4 @@ def round_at_random(key: PRNGKeyArray, value: Float[Array, ""]) -> Int[Array, ""
 
 
 def _initial_radius(radius: float) -> Float[Array, ""]:
-    if not np.isfinite(radius) or radius < 1:
-        raise ValueError(f"radius is a mean number of steps on the grid, at least 1, but got {radius}.")
-    return jnp.asarray(radius, jnp.float32)
+    return jnp.asarray(number("radius", radius, least=1), jnp.float32)

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from discrax.core.checks import number
 from discrax.core.kernel import Sized, Tunable, replaced
 from discrax.core.target import Target
 from discrax.samplers.selection import capacity_for, longest
@@ -16,6 +17,7 @@ class PathKernel(Tunable, Sized):
     path_length: eqx.AbstractVar[Float[Array, ""]]
     capacity: eqx.AbstractVar[int]  # static size of the array of changed sites
     parameter: ClassVar[str] = "path_length"
+    sites_changed: ClassVar[int | str | None] = "path_length"
     exponent: ClassVar[float] = 2 / 3  # the most efficient path length grows like n^exponent
 
     def log_scale(self, target: Target) -> Float[Array, ""]:
@@ -39,6 +41,5 @@ class PathKernel(Tunable, Sized):
 
 def initial_length(path_length: float) -> tuple[Float[Array, ""], int]:
     """The fields `path_length` and `capacity` of a new kernel."""
-    if not np.isfinite(path_length) or path_length < 1:
-        raise ValueError(f"path_length is a mean number of sites, at least 1, but got {path_length}.")
+    path_length = number("path_length", path_length, least=1)
     return jnp.asarray(path_length, jnp.float32), capacity_for(float(path_length))

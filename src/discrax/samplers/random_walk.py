@@ -15,10 +15,10 @@ from typing import ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float, Int, Integer, PRNGKeyArray
 
 from discrax.core import random
+from discrax.core.checks import whole
 from discrax.core.kernel import Info, State, scalar_info
 from discrax.core.metropolis import decide, select
 from discrax.core.statistics import compensated_add
@@ -38,9 +38,7 @@ class RandomWalk(PathKernel):
 
     def __init__(self, path_length: float = 1.0, reach: int | None = None):
         self.path_length, self.capacity = initial_length(path_length)
-        if reach is not None and (not isinstance(reach, int | np.integer) or reach < 1):
-            raise ValueError(f"reach is how many levels a site may move, at least 1, or None for any; got {reach!r}.")
-        self.reach = reach
+        self.reach = None if reach is None else whole("reach", reach, least=1)
 
     def init(self, target: Target, x: Integer[Array, "*shape"]) -> State:
         value = log_prob(target, x)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from discrax.core.kernel import Kernel
+from discrax.core.kernel import Kernel, check_fits
 from discrax.core.space import Binary, Categorical, Ordinal, Space, Spin
 from discrax.core.target import Target, offered
 from discrax.samplers.balancing import unknown_name
@@ -87,17 +87,5 @@ def build_kernel(sampler: "str | Kernel", target: Target) -> Kernel:
             f"A sampler is a name ({', '.join(REGISTRY)}, auto) or a kernel such as discrax.samplers.pas(), "
             f"but got {f'the class {sampler.__name__}' if isinstance(sampler, type) else type(sampler).__name__}."
         )
-    if not isinstance(target.space, kernel.spaces):
-        takes = " or ".join(space.__name__ for space in kernel.spaces)
-        raise ValueError(
-            f"{type(kernel).__name__} takes {takes} spaces, but the target's is {type(target.space).__name__}; "
-            "`discrax samplers` lists what takes which."
-        )
-    for capability in kernel.needs:
-        if offered(target, capability) is None:
-            what = (capability.__doc__ or capability.__name__).strip()
-            raise ValueError(
-                f"{type(kernel).__name__} needs {what} ({capability.__name__}), which "
-                f"{type(target).__name__} does not offer; use another sampler or a target that offers it."
-            )
+    check_fits(kernel, target)
     return kernel

@@ -157,6 +157,7 @@ class LocalSearch(_FromBatches):
     """To the neighbour that looks best, if it looks better."""
 
     cache: bool = eqx.field(static=True)
+    sites_changed: ClassVar[int | str | None] = 1
 
     def __init__(self, cache: bool = True):
         self.cache = cache
@@ -172,6 +173,8 @@ class LocalSearch(_FromBatches):
 
 class MinibatchGibbs(_FromBatches):
     """A random site from its conditional, as one mini-batch tells it: biased."""
+
+    sites_changed: ClassVar[int | str | None] = 1
 
     def step(self, key: PRNGKeyArray, target: Target, state: State) -> tuple[State, Info]:
         base, space, cache = _base(target), target.space, state.cache

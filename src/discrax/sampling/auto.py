@@ -1,46 +1,63 @@
 """`sampler="auto"`: a short pilot tries the samplers that suit the space and the target, and the fastest mover wins.
 
-Each candidate is tuned for a few hundred steps as a run would tune it, in one compiled program, and scored by its mean
-jump distance per second (or by the effective sample size of log pi per second) in the last part of them. Candidates
-are tried in the order of what is known about them; when the budget of seconds is spent, compilation included, the best
-so far is taken.
+Each candidate is tuned for a few hundred steps as a run would tune it (sweeps, for those that change one site a step),
+and scored by its mean jump distance per second, or per evaluation of the target, in the last part of them. One whose
+chains have not come to where another's have is passed over: long jumps among improbable states are worth nothing.
+
+Candidates come from what the target offers, those that compile quickly first. When the budget of seconds is spent,
+compilation included, the best so far is taken, but never without a second to compare with. With cost "evaluations" the
+clock plays no part: all candidates are tried, and one key gives one choice.
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Array, Integer, Key
 
 from discrax.adaptation import AcceptanceRate, JumpProbes, JumpReport, knobs_of
+from discrax.core.checks import describe, number
 from discrax.core.driver import Adapter, Recorder, drive, start
-from discrax.core.kernel import Kernel, Sized, Tunable
+from discrax.core.interrupts import Interrupts
+from discrax.core.kernel import Kernel, Sized, Tunable, sites_per_step
 from discrax.core.space import Ordinal
-from discrax.core.target import Coloured, ExactRatios, QuadraticForm, Target, offered
+from discrax.core.stochastic import StochasticTarget
+from discrax.core.target import Coloured, ExactRatios, QuadraticForm, Target, bare, offered
 from discrax.curvature.hessian import Preconditioned, exact_hessian
 from discrax.diagnostics import ess
-from discrax.samplers import build_kernel, gibbs
+from discrax.diagnostics.weighted import weighted_rhat
+from discrax.samplers import build_kernel, get_sampler, gibbs
+from discrax.sampling.checks import check_law
 
 SCORES = ("jump", "ess")
+COSTS = ("seconds", "evaluations")
 _CHUNK = 50
 _CHUNKS = {"jump": 4, "ess": 12}
 _MOST_COLOURS = 8
 _LARGEST_PREPARED = 20_000  # sites for which a D is found in seconds
+_MOST_EXACT = 200  # sites of which the exact ratios of all are evaluated one by one
+_MOST_SWEEP = 100  # steps of a draw, for samplers that change one site a step
+_BEHIND = 3.0  # standard deviations of log pi by which a candidate may lag behind the best
+_HIGH_RHAT = 1.2  # of log pi between the chains of a pilot, which is short
 
 
 class Auto(NamedTuple):
-    """How "auto" chooses: seconds to spend at most, "jump" or "ess" per second, and which samplers to consider."""
+    """How "auto" chooses: seconds to spend at most, "jump" or "ess" per cost, and which samplers to consider."""
 
     seconds: float = 20.0
     score: str = "jump"
     candidates: tuple[str | Kernel, ...] | None = None
+    cost: str = "seconds"
 
 
 class Trial(NamedTuple):
     name: str
-    score: float  # per second
+    score: float  # per second or evaluation
     acceptance: float
+    log_prob: float  # the mean over the last part
+    spread: float  # standard deviation of log_prob there
+    rhat: float  # of log_prob between the chains there; NaN for one chain
 
 
 class AutoReport(NamedTuple):
@@ -49,47 +66,90 @@ class AutoReport(NamedTuple):
     chosen: str
     score: str
     trials: tuple[Trial, ...]  # best first
+    behind: tuple[str, ...]  # passed over: their chains had not come as far
     left_out: tuple[str, ...]  # for want of time
     failed: tuple[tuple[str, str], ...]
     seconds: float
+    cost: str = "seconds"
 
     def __str__(self) -> str:
         tried = ", ".join(f"{trial.name} {trial.score:.3g}" for trial in self.trials)
-        more = f"; not tried for want of time: {', '.join(self.left_out)}" if self.left_out else ""
+        more = f"; passed over, at improbable states: {', '.join(self.behind)}" if self.behind else ""
+        more += f"; not tried for want of time: {', '.join(self.left_out)}" if self.left_out else ""
         failed = "".join(f"; {name} failed: {why}" for name, why in self.failed)
-        return f"auto chose {self.chosen} in {self.seconds:.0f} s ({self.score} per second: {tried}{more}{failed})"
+        per = self.cost.removesuffix("s")
+        return f"auto chose {self.chosen} in {self.seconds:.0f} s ({self.score} per {per}: {tried}{more}{failed})"
+
+    def warning(self) -> str | None:
+        """What a user should know who trusts the choice."""
+        rhat = next(trial.rhat for trial in self.trials if trial.name == self.chosen)
+        if not rhat > _HIGH_RHAT:
+            return None
+        return (
+            f"In the pilot the chains of {self.chosen} did not agree (R-hat of log pi {rhat:.2f}): the choice may be "
+            "poor; try another sampler by name, discrax.auto(seconds=60, score='ess'), more warm-up, or starts by init."
+        )
 
 
-def auto(seconds: float = 20.0, score: str = "jump", candidates: tuple[str | Kernel, ...] | None = None) -> Auto:
-    """A sampler to be chosen by a pilot; pass it as `sampler`."""
-    if score not in SCORES:
-        raise ValueError(f"auto scores by {' or '.join(map(repr, SCORES))}, but got {score!r}.")
-    if not seconds > 0:
-        raise ValueError(f"The pilot needs a positive number of seconds, but got {seconds}.")
-    if candidates is not None and not candidates:
-        raise ValueError("auto needs at least one candidate.")
-    return Auto(seconds, score, candidates)
+def auto(
+    seconds: float = 20.0,
+    score: str = "jump",
+    candidates: Sequence[str | Kernel] | None = None,
+    cost: str = "seconds",
+) -> Auto:
+    """A sampler to be chosen by a pilot; pass it as `sampler`.
+
+    With cost="evaluations" the choice does not depend on the clock, and `seconds` is not looked at.
+    """
+    for name, value, known in (("score", score, SCORES), ("cost", cost, COSTS)):
+        if value not in known:
+            raise ValueError(f"{name} must be {' or '.join(map(repr, known))}, but got {describe(value)}.")
+    seconds = number("seconds", seconds, above=0)
+    if candidates is not None:
+        if isinstance(candidates, str) or not isinstance(candidates, Sequence) or not candidates:
+            raise TypeError(f"candidates must be a list of samplers, at least one, but got {describe(candidates)}.")
+        for candidate in candidates:
+            if isinstance(candidate, str):
+                get_sampler(candidate)
+            elif not isinstance(candidate, Kernel):
+                raise TypeError(f"A candidate must be a name or a kernel, but got {describe(candidate)}.")
+    return Auto(seconds, score, None if candidates is None else tuple(candidates), cost)
 
 
 def candidates_for(target: Target, *, differentiable: bool) -> Iterator[tuple[str, str | Kernel]]:
     """Names and samplers in the order in which they are tried."""
-    space = target.space
-    colouring = offered(target, Coloured)
-    if colouring is not None and offered(target, ExactRatios) and colouring.num_colours <= _MOST_COLOURS:
-        yield "gibbs, chromatic", gibbs("chromatic")
-    if not differentiable:
-        yield from ((name, name) for name in ("rwm", "gibbs", "block_gibbs"))
+    space, base = target.space, bare(target)
+    if isinstance(base, StochasticTarget) and not base.is_log_prob_exact:
+        yield "sgdld", "sgdld"
         return
-    if offered(target, QuadraticForm) and space.num_sites <= _LARGEST_PREPARED and space.num_sites > 1:
-        yield ("ab_trace", "ab_trace") if isinstance(space, Ordinal) or space.has_two_levels else ("dlmc", "dlmc")
-    yield from ((name, name) for name in ("dmala", "pas"))
-    if isinstance(space, Ordinal):
-        yield "gwg_ordinal", "gwg_ordinal"
-    yield from ((name, name) for name in ("dlmc", "gwg", "gibbs"))
+    colouring = offered(target, Coloured)
+    has_ratios = offered(target, ExactRatios) is not None
+    if colouring is not None and has_ratios and colouring.num_colours <= _MOST_COLOURS:
+        yield "gibbs, chromatic", gibbs("chromatic")
+    names = []
+    if not has_ratios:  # a gradient may tell little of what a change of one site does; Gibbs sees it
+        names += ["gibbs"]
+    if differentiable:
+        names += ["dmala", "pas"]
+    if not has_ratios and space.num_sites <= _MOST_EXACT:
+        names += ["pas_exact"]
+    if not differentiable:
+        names += ["rwm", "block_gibbs"]
+    else:
+        if offered(target, QuadraticForm) and 1 < space.num_sites <= _LARGEST_PREPARED:
+            names += ["ab_trace" if isinstance(space, Ordinal) or space.has_two_levels else "dlmc"]
+        names += ["gwg_ordinal"] if isinstance(space, Ordinal) else []
+        names += ["dlmc", "gwg", "gibbs"]
+    yield from ((name, name) for name in names)
 
 
 def pilot(
-    spec: Auto, target: Target, keys: Key[Array, " chains"], x: Integer[Array, "chains *shape"], differentiable: bool
+    spec: Auto,
+    target: Target,
+    keys: Key[Array, " chains"],
+    x: Integer[Array, "chains *shape"],
+    differentiable: bool,
+    interrupts: Interrupts,
 ) -> tuple[str | Kernel, AutoReport]:
     """The sampler to use, and what was tried."""
     begin = time.perf_counter()
@@ -99,22 +159,34 @@ def pilot(
         waiting = [(c if isinstance(c, str) else type(c).__name__, c) for c in spec.candidates]
     trials, failed, by_name = [], [], dict(waiting)
     while waiting:
+        interrupts.raise_if_requested()
         spent = time.perf_counter() - begin
         # A candidate costs about as much as the dearest so far: stop before the budget is overspent.
-        if trials and spent + spent / (len(trials) + len(failed)) > spec.seconds:
+        is_late = spent + spent / max(1, len(trials) + len(failed)) > spec.seconds
+        if spec.cost == "seconds" and is_late and len(trials) > 1:
             break
         name, sampler = waiting.pop(0)
         try:
-            trials.append(_try(name, sampler, spec.score, target, keys, x))
+            trials.append(_try(name, sampler, spec, target, keys, x))
         except Exception as error:
             failed.append((name, f"{type(error).__name__}: {error}".splitlines()[0]))
     if not trials:
         raise ValueError(f"No candidate could sample this target: {'; '.join(f'{n}: {why}' for n, why in failed)}.")
     trials.sort(key=lambda trial: -trial.score)
-    left_out = tuple(name for name, _ in waiting)
-    seconds = time.perf_counter() - begin
-    report = AutoReport(trials[0].name, spec.score, tuple(trials), left_out, tuple(failed), seconds)
-    return by_name[trials[0].name], report
+    furthest = max(trials, key=lambda trial: trial.log_prob)
+    least = furthest.log_prob - _BEHIND * max(furthest.spread, 1e-6)
+    chosen = next(trial for trial in trials if trial.log_prob >= least)
+    report = AutoReport(
+        chosen.name,
+        spec.score,
+        tuple(trials),
+        tuple(trial.name for trial in trials if trial.log_prob < least),
+        tuple(name for name, _ in waiting),
+        tuple(failed),
+        time.perf_counter() - begin,
+        spec.cost,
+    )
+    return by_name[chosen.name], report
 
 
 def default_adapter(kernel: Kernel) -> Adapter | None:
@@ -124,8 +196,9 @@ def default_adapter(kernel: Kernel) -> Adapter | None:
     return JumpProbes() if knobs_of(kernel) else None
 
 
-def _try(name: str, sampler: str | Kernel, score: str, target: Target, keys, x) -> Trial:
-    kernel = build_kernel(sampler, target)
+def _try(name: str, sampler: str | Kernel, spec: Auto, target: Target, keys, x) -> Trial:
+    kernel, score = build_kernel(sampler, target), spec.score
+    check_law(target, kernel)
     if isinstance(kernel, Preconditioned) and not kernel.is_prepared:
         hessian = exact_hessian(target)
         if hessian is None:
@@ -144,19 +217,25 @@ def _try(name: str, sampler: str | Kernel, score: str, target: Target, keys, x) 
     def resize(kernel: Kernel) -> Kernel:
         return kernel.sized(target, room=True) if isinstance(kernel, Sized) else kernel
 
-    settings = {"chunk": _CHUNK, "adapter": adapter, "recorder": recorder, "resize": resize}
+    sweep = target.space.num_sites / sites_per_step(kernel, target.space)
+    a_sweep = 1 if adapter is not None else int(min(_MOST_SWEEP, sweep))
+    settings = {"chunk": _CHUNK, "adapter": adapter, "recorder": recorder, "resize": resize, "thinning": a_sweep}
     chunks = list(drive(keys, target, ensemble, _CHUNK * num_chunks, **settings))
     late = chunks[len(chunks) // 2 :]
-    seconds_per_step = min(chunk.seconds for chunk in late) / _CHUNK
+    lp = np.concatenate([np.asarray(chunk.recorded.stats["lp"], np.float64) for chunk in late]).T
+    if spec.cost == "seconds":
+        cost = min(chunk.seconds for chunk in late) / _CHUNK  # of a draw of all chains
+    else:
+        cost = float(np.mean([np.asarray(chunk.recorded.stats["evals"]) for chunk in late])) * len(x)
     if score == "jump":
-        value = float(np.mean(late[-1].recorded.stats["jump"]))
+        value = float(np.mean(late[-1].recorded.stats["jump"])) * a_sweep
         if adapter is not None:
             _, report = adapter.freeze(target, late[-1].ensemble.kernel, late[-1].ensemble.memory)
             if isinstance(report, JumpReport) and np.isfinite(report.jump):
                 value = report.jump
-        per_step = value * len(x)
+        per_draw = value * len(x)
     else:
-        lp = np.concatenate([np.asarray(chunk.recorded.stats["lp"]) for chunk in late]).T
-        per_step = float(ess(lp).sum()) / lp.shape[1]
+        per_draw = float(ess(lp).sum()) / lp.shape[1]
     acceptance = float(np.mean([chunk.acceptance for chunk in late]))
-    return Trial(name, per_step / seconds_per_step, acceptance)
+    rhat = weighted_rhat(lp, np.ones_like(lp)) if len(lp) > 1 and lp.std() > 0 else np.nan
+    return Trial(name, per_draw / max(cost, 1e-12), acceptance, float(lp.mean()), float(lp.std()), float(rhat))

@@ -1,6 +1,10 @@
 """Bad input ends here, before the sampler is compiled, with a sentence that says what was expected and what came."""
 
+import math
+import os
+from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -8,54 +12,108 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Key, PRNGKeyArray
 
+from discrax.adaptation import JumpReport
 from discrax.core import random
+from discrax.core.checks import describe, whole
 from discrax.core.kernel import Kernel, State
 from discrax.core.space import Space
-from discrax.core.stochastic import Average, StochasticTarget, evaluate_batch, log_ratios, renewed
-from discrax.core.target import ExactRatios, Target, bare, offered
+from discrax.core.stochastic import Average, DataTarget, StochasticTarget, evaluate_batch, log_ratios, renewed
+from discrax.core.target import ExactRatios, Target, bare, embedding_of, log_prob, offered
+
+_MOST_STEPS = 2**32  # the steps of a run are counted in 32 bits
+_MOST_STARTS = 100  # draws of a first state, until one is possible
+_FEWEST_STEPS = 100  # of all chains together, from which warm-up is judged
 
 
 def check_counts(num_chains: int, num_warmup: int, num_samples: int, thinning: int, chunk_size: int | None) -> None:
     least = {"num_chains": 1, "num_warmup": 0, "num_samples": 1, "thinning": 1, "chunk_size": 1}
     given = (num_chains, num_warmup, num_samples, thinning, 1 if chunk_size is None else chunk_size)
     for (name, smallest), value in zip(least.items(), given, strict=True):
-        if isinstance(value, bool) or not isinstance(value, int | np.integer):
-            raise TypeError(f"{name} must be a whole number, but got {value!r}.")
-        if value < smallest:
-            raise ValueError(f"{name} must be at least {smallest}, but got {value}.")
-
-
-def _embedding(target: Target) -> jax.ShapeDtypeStruct:
-    space = target.space
-    return jax.eval_shape(space.embed, jax.ShapeDtypeStruct(space.shape, space.dtype))
-
-
-def check_target(target: Target) -> None:
-    """The log-probability must be a float scalar."""
-    if not isinstance(target, Target):
-        raise TypeError(
-            f"target must be a discrax Target, but got {type(target).__name__}; "
-            "wrap a function with discrax.Target.from_log_prob(function, space)."
-        )
-    base, e = bare(target), _embedding(target)
-    where = f"on the embedding of shape {e.shape} of a {type(base.space).__name__} space"
-    try:
-        value = jax.eval_shape(base.log_prob, e)
-    except Exception as error:
-        raise ValueError(f"log_prob cannot be evaluated {where}: {type(error).__name__}: {error}") from error
-    if not hasattr(value, "shape") or value.shape != ():
+        whole(name, value, least=smallest)
+    steps = num_warmup + num_samples * thinning
+    if steps >= _MOST_STEPS:
         raise ValueError(
-            f"log_prob must return a scalar, but {where} it returns shape {getattr(value, 'shape', type(value))}."
+            f"A run must have fewer than 2^32 steps, but num_warmup + num_samples * thinning is {steps:,}."
         )
-    if not jnp.issubdtype(value.dtype, jnp.floating):
-        raise ValueError(f"log_prob must return a float, but {where} it returns {value.dtype}.")
+
+
+def check_keep(keep: Any, space: Space) -> None:
+    """What is kept of a draw must be arrays."""
+    if isinstance(keep, str) and keep in ("draws", "moments"):
+        return
+    if not callable(keep):
+        raise ValueError(f"keep is 'draws', 'moments' or a function of the codes, but got {describe(keep)}.")
+    try:
+        kept = _kept(keep, space)
+    except Exception as error:
+        raise ValueError(
+            f"keep must be a function that JAX can trace, but on codes of shape {space.shape} it raises "
+            f"{type(error).__name__}: {error}"
+        ) from error
+    if not jax.tree.leaves(kept):
+        raise ValueError(f"keep must return an array, or a tree of arrays, but it returns {describe(kept)}.")
+
+
+def _kept(keep: Any, space: Space) -> Any:
+    return jax.eval_shape(lambda x: keep(x), jax.ShapeDtypeStruct(space.shape, space.dtype))
+
+
+def check_memory(space: Space, keep: Any, num_chains: int, num_samples: int, num_warmup: int) -> None:
+    """What a run would keep in memory must fit into the machine's, or it says so before it starts."""
+    code = np.dtype(space.dtype).itemsize * space.num_sites
+    levels = 1 if space.has_two_levels else space.num_levels
+    states = num_chains * space.num_sites * 4 * levels
+    per_draw = code if keep == "draws" else 0
+    if callable(keep):
+        per_draw = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(_kept(keep, space)))
+    stats = 0 if keep == "moments" else 32
+    needed = states + num_chains * (num_samples * (per_draw + stats) + num_warmup * (code + stats))
+    if needed > physical_memory():
+        raise ValueError(
+            f"A run must fit into the machine's {in_bytes(physical_memory())} of memory, but {num_chains:,} chains x "
+            f"{num_samples:,} draws of {space.num_sites:,} sites need {in_bytes(needed)}; use fewer chains or draws, "
+            "more thinning, or keep='moments'."
+        )
+
+
+def physical_memory() -> float:
+    try:
+        return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    except (AttributeError, OSError, ValueError):  # not on every system
+        return math.inf
+
+
+def in_bytes(count: float) -> str:
+    for unit in ("bytes", "KiB", "MiB", "GiB", "TiB"):
+        if count < 1024 or unit == "TiB":
+            return f"{count:,.3g} {unit}" if count < 1e6 else f"{count:,.0f} {unit}"
+        count /= 1024
+    raise AssertionError
+
+
+def check_moved(kernel: Kernel, stats: dict[str, np.ndarray], reports: Sequence[Any]) -> None:
+    """A kernel that has not moved a chain in warm-up will not do so later: its draws would be its starts."""
+    if not stats or stats["jump"].size < _FEWEST_STEPS:
+        return
+    chosen = reports[-1] if reports and isinstance(reports[-1], JumpReport) else None
+    if stats["jump"].any() and not (chosen is not None and chosen.jump == 0):
+        return
+    chains, steps = stats["jump"].shape
+    acceptance = float(stats["accept_prob"].mean())
+    why = "nothing was proposed" if acceptance > 0.5 else "everything was rejected"
+    how = f" ({chosen})" if chosen is not None else ""
+    raise ValueError(
+        f"{type(kernel).__name__} must move in warm-up, but none of {chains} chains did in {steps} steps: {why} (mean "
+        f"acceptance {acceptance:.2f}){how}. Try another sampler, other starts by `init`, or a longer warm-up; "
+        "num_warmup=0 draws with the kernel as it is."
+    )
 
 
 def gradient_error(target: Target) -> Exception | None:
     """Why gradient samplers cannot have this target; exact ratios serve them as well as a gradient."""
     if offered(target, ExactRatios) is None:
         try:
-            jax.eval_shape(jax.grad(bare(target).log_prob), _embedding(target))
+            jax.eval_shape(jax.grad(bare(target).log_prob), embedding_of(target.space))
         except Exception as error:
             return error
     return None
@@ -69,6 +127,22 @@ def check_gradient(target: Target, kernel: Kernel) -> None:
             f"{type(kernel).__name__} needs the gradient of log_prob, which JAX cannot take: "
             f"{type(error).__name__}: {error} Use a sampler without gradients, such as 'rwm' or 'gibbs'."
         ) from error
+
+
+def check_law(target: Target, kernel: Kernel) -> None:
+    """A kernel that reads `log_prob` needs one that is the target's, not an estimate of it."""
+    base = bare(target)
+    if not isinstance(base, StochasticTarget) or StochasticTarget in kernel.needs or base.is_log_prob_exact:
+        return
+    why = (
+        "its data come block by block, and log_prob is that of one block"
+        if isinstance(base, DataTarget)
+        else "its log_prob is an estimate from a few mini-batches"
+    )
+    raise ValueError(
+        f"{type(kernel).__name__} needs the exact log_prob of {type(base).__name__}, but {why}; use a sampler of "
+        "mini-batches, such as 'sgdld', or give the target what it lacks (all rows at once, or log_prob=...)."
+    )
 
 
 def check_batches(target: Target, kernel: Kernel, keys: Key[Array, " chains"], x: Array) -> None:
@@ -132,11 +206,40 @@ def _random_states(key: PRNGKeyArray, space: Space, num_chains: int) -> Array:
     return jax.vmap(space.random)(random.split(key, num_chains))
 
 
+def possible_starts(
+    key: PRNGKeyArray, target: Target, x: Array, evaluate: Callable[[Array], Array] | None = None
+) -> Array:
+    """Random starts `x`, of which those that a hard constraint forbids are drawn again a bounded number of times.
+
+    `evaluate` gives the log-probabilities of states, where there is a program that does.
+    """
+    evaluate = partial(_log_probs, bare(target)) if evaluate is None else evaluate
+    for attempt in range(_MOST_STARTS):
+        is_impossible = np.isneginf(np.asarray(evaluate(x)))
+        if not is_impossible.any():
+            return x
+        again = _random_states(random.fold_in(key, attempt), target.space, len(x))
+        x = jnp.where(is_impossible.reshape(-1, *(1,) * len(target.space.shape)), again, x)
+    raise ValueError(
+        f"Chains must start where log_prob is finite, but after {_MOST_STARTS} draws {int(is_impossible.sum())} of "
+        f"{len(x)} random starts still have log_prob = -inf; pass `init` with states of positive probability."
+    )
+
+
+@eqx.filter_jit
+def _log_probs(target: Target, x: Array) -> Array:
+    return jax.vmap(lambda x: log_prob(target, x))(x)
+
+
 def initial_states(key: PRNGKeyArray, target: Target, num_chains: int, init: Array | np.ndarray | None) -> Array:
     """One state per chain: the given ones, checked, or random ones."""
     space = target.space
     if init is None:
         return _random_states(key, space, int(num_chains))
+    try:
+        init = np.asarray(init)
+    except ValueError as error:
+        raise ValueError(f"init must be an array of codes, but numpy says: {error}.") from error
     if np.ndim(init) == len(space.shape):
         space.check(init)
         init = np.broadcast_to(np.asarray(init), (num_chains, *np.shape(init)))

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -10,14 +11,16 @@ import numpy as np
 
 from discrax.adaptation import AcceptanceReport
 from discrax.core.driver import STATS
-from discrax.core.kernel import Kernel, State, Tunable
+from discrax.core.kernel import Kernel, State, Tunable, sites_per_step
 from discrax.core.statistics import Moments
 from discrax.core.target import Target, bare
 from discrax.diagnostics import Summary, diagnose
 from discrax.diagnostics.weighted import are_equal, effective_weights, equal_draws, shares
+from discrax.sampling.auto import AutoReport
+from discrax.sampling.left_out import LeftOut, LeftOutKernel
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Result:
     """Draws and what is known about them.
 
@@ -95,6 +98,42 @@ class Result:
             )
         return np.asarray(np.einsum("cd,cd...->...", weights, values) / len(weights))
 
+    def __repr__(self) -> str:
+        """A few lines: what it is, and where to look."""
+        kept = self.draws if self.draws is not None else self.kept if self.kept is not None else self.moments
+        shapes = [f"{leaf.dtype}{list(leaf.shape)}" for leaf in jax.tree.leaves(kept)]
+        what = "draws" if self.draws is not None else "kept" if self.kept is not None else "moments"
+        acceptance = f"{self.mean_stats['accept_prob'].mean():.3f}" if self.mean_stats else "-"
+        lines = [
+            f"Result of {self._kernel_name} on {self._target_name}",
+            f"  {self.num_chains:,} chains x {self.num_draws:,} draws{'' if self.is_complete else ' (interrupted)'}",
+            f"  .{what}: {', '.join(shapes[:4])}{', ...' if len(shapes) > 4 else ''}",
+            f"  .stats: {', '.join(self.stats) or 'none'}",
+            f"  acceptance {acceptance}, {self.seconds:.2f} s (+ {self.warmup_seconds:.2f} warm-up, "
+            f"{self.compile_seconds:.2f} compiling)",
+            "  .summary() judges it, .mean() averages, .to_arviz() exports, .save(path) keeps it",
+        ]
+        return "\n".join(lines)
+
+    @property
+    def _kernel_name(self) -> str:
+        return self.kernel.name if isinstance(self.kernel, LeftOutKernel) else type(self.kernel).__name__
+
+    @property
+    def _target_name(self) -> str:
+        base = bare(self.target)
+        return base.name if isinstance(base, LeftOut) else type(base).__name__
+
+    def save(self, path: str | Path) -> Path:
+        """Writes all of it as NetCDF, which `discrax.load` reads and ArviZ and xarray open.
+
+        Targets and kernels of this library are kept; of a target that holds a function of yours, or is of a class of
+        yours, only the space and the name are, and a note in the file says so.
+        """
+        from discrax.sampling.stored import save
+
+        return save(self, path)
+
     def summary(self) -> Summary:
         stats = self.mean_stats or {name: np.zeros(self.num_chains) for name in STATS}  # no draws: interrupted
         scalars = []
@@ -103,13 +142,14 @@ class Result:
             scalars.append(diagnose("lp", self.stats["lp"], weights))
             if self.distance is not None:
                 scalars.append(diagnose("distance", self.distance, weights))
-        title = f"{type(self.kernel).__name__} on {type(bare(self.target)).__name__}"
+        title = f"{self._kernel_name} on {self._target_name}"
         invalid = stats["is_invalid"].sum() * self.num_draws * self.thinning
         if self.warmup_stats:
             invalid += self.warmup_stats["is_invalid"].sum()
         notes = []
         if not self.is_complete:
             notes.append(f"The run was interrupted after {self.num_draws} draws; what was drawn is here.")
+        notes += [line for report in self.reports if isinstance(report, AutoReport) and (line := report.warning())]
         report = self.report
         missed = isinstance(report, AcceptanceReport) and abs(report.reached_rate - report.asked_rate) > 0.1
         if missed and self.num_draws:
@@ -117,9 +157,7 @@ class Result:
                 f"Warm-up asked for acceptance {report.asked_rate:.3f} but ended at {report.reached_rate:.3f}."
             )
         if not self.kernel.is_exact:
-            notes.append(
-                f"{type(self.kernel).__name__} makes no accept/reject step: its law is near the target's only."
-            )
+            notes.append(f"{self._kernel_name} makes no accept/reject step: its law is near the target's only.")
         return Summary(
             title=title,
             num_chains=self.num_chains,
@@ -134,11 +172,18 @@ class Result:
             invalid=int(np.rint(invalid)),
             stuck_chains=tuple(int(chain) for chain in np.flatnonzero(stats["jump"] == 0)) if self.num_draws else (),
             never_moved=self._never_moved(),
+            sites_per_step=self._sites_per_step(),
+            thinning=self.thinning,
             effective_weights=(
                 None if self.has_equal_weights else float(np.median(effective_weights(self.stats["weight"])))
             ),
             notes=tuple(notes),
         )
+
+    def _sites_per_step(self) -> tuple[float, int] | None:
+        free = int(self.target.space.num_free)
+        changed = sites_per_step(self.kernel, self.target.space)
+        return None if changed >= free else (changed, free)
 
     def _never_moved(self) -> int:
         frozen = self.target.space.frozen
@@ -184,7 +229,7 @@ class Result:
             )
         attributes: dict[str, Any] = {
             "inference_library": "discrax",
-            "sampler": type(self.kernel).__name__,
+            "sampler": self._kernel_name,
             "is_complete": int(self.is_complete),
             "sampling_time": self.seconds,
         }

@@ -10,9 +10,11 @@ from jaxtyping import Array, PRNGKeyArray
 
 from discrax.core import random
 from discrax.core.driver import STATS, Adapter, Chunk, Ensemble, Recorder, chunk_length, drive, start
+from discrax.core.interrupts import Interrupts
 from discrax.core.kernel import Kernel, Sized
+from discrax.core.programs import reads_user_code
 from discrax.core.stochastic import steps_per_block
-from discrax.core.target import Target
+from discrax.core.target import Target, check_target
 from discrax.curvature.hessian import Preconditioned, estimated_hessian, exact_hessian
 from discrax.diagnostics.weighted import weights_from_logs
 from discrax.samplers import build_kernel
@@ -22,15 +24,20 @@ from discrax.sampling.checks import (
     check_batches,
     check_counts,
     check_gradient,
+    check_keep,
+    check_law,
+    check_memory,
+    check_moved,
     check_start,
-    check_target,
     gradient_error,
     initial_states,
+    possible_starts,
 )
 from discrax.sampling.progress import ProgressBar, wants_progress
 from discrax.sampling.result import Result
 
 
+@reads_user_code()
 def sample(
     key: PRNGKeyArray,
     target: Target,
@@ -60,22 +67,36 @@ def sample(
     - `chunk_size`: draws per compiled scan; it changes when the host hears of the run, never the draws.
     - `progress`: a progress bar; by default in terminals and notebooks, not in CI.
 
-    Ctrl-C returns what was drawn so far, with `is_complete` False.
+    Ctrl-C and SIGTERM return what was drawn so far, with `is_complete` False; a second one raises at once.
     """
+    with Interrupts() as interrupts:
+        return _sample(
+            key, target, sampler, num_chains, num_warmup, num_samples, thinning, init, keep, keep_warmup, adaptation,
+            chunk_size, progress, interrupts,
+        )  # fmt: skip
+
+
+def _sample(
+    key, target, sampler, num_chains, num_warmup, num_samples, thinning, init, keep, keep_warmup, adaptation,
+    chunk_size, progress, interrupts: Interrupts,
+) -> Result:  # fmt: skip
     check_counts(num_chains, num_warmup, num_samples, thinning, chunk_size)
     check_target(target)
-    if not callable(keep) and keep not in ("draws", "moments"):
-        raise ValueError(f"keep is 'draws', 'moments' or a function of the codes, but got {keep!r}.")
+    check_keep(keep, target.space)
+    check_memory(target.space, keep, num_chains, num_samples, num_warmup if keep_warmup else 0)
     for_init, keys = chain_keys(key, num_chains)
     x = initial_states(for_init, target, num_chains, init)
     reports: list[Any] = []
     if isinstance(sampler, str) and sampler == "auto":
         sampler = Auto()
     if isinstance(sampler, Auto):
+        if init is None:
+            x = possible_starts(for_init, target, x)
         pilot_keys = jax.vmap(random.fold_in, in_axes=(0, None))(keys, jnp.uint32(2**32 - 1))
-        sampler, report = pilot(sampler, target, pilot_keys, x, gradient_error(target) is None)
+        sampler, report = pilot(sampler, target, pilot_keys, x, gradient_error(target) is None, interrupts)
         reports.append(report)
     kernel = build_kernel(sampler, target)
+    check_law(target, kernel)
     check_gradient(target, kernel)
     check_batches(target, kernel, keys, x)
     longest = longest_chunk(target, thinning)
@@ -89,12 +110,15 @@ def sample(
     shown = wants_progress(progress)
 
     ensemble, compile_seconds = start(target, kernel, x, recorder)
+    if init is None and np.isneginf(np.asarray(ensemble.states.log_prob)).any():
+        x = possible_starts(for_init, target, x, lambda x: start(target, kernel, x, recorder)[0].states.log_prob)
+        ensemble, _ = start(target, kernel, x, recorder)
     check_start(ensemble.states, kernel)
     empty = ensemble.moments
-    warmup, drawn = [], Phase("sampling", num_samples, shown)
+    warmup, drawn = [], Phase("sampling", num_samples, shown, interrupts)
     ensemble = ensemble._replace(moments=None)
     for stage in stages:
-        phase = Phase(stage.title, stage.num_steps, shown)
+        phase = Phase(stage.title, stage.num_steps, shown, interrupts)
         warmup.append(phase)
         adapter = None if stage.adapter is None else _planned(stage.adapter, ensemble.kernel, stage.num_steps)
         chunks = _warm_up(
@@ -120,6 +144,8 @@ def sample(
             reports.append(how)
             ensemble = ensemble._replace(kernel=kernel)
     is_interrupted = any(phase.is_interrupted for phase in warmup)
+    if warmup and not is_interrupted:
+        check_moved(kernel, warmup[-1].stats(), reports)
     if isinstance(kernel, Sized):
         kernel = kernel.sized(target, room=False)
     ensemble = ensemble._replace(kernel=kernel, memory=None, moments=empty)
@@ -296,9 +322,10 @@ def warmup_chunk(num_steps: int) -> int:
 
 
 class Phase:
-    """Collects the chunks of warm-up or of drawing on the host. Ctrl-C ends it with what it has."""
+    """Collects the chunks of warm-up or of drawing on the host. A signal ends it with what it has."""
 
-    def __init__(self, title: str, total: int, show_progress: bool):
+    def __init__(self, title: str, total: int, show_progress: bool, interrupts: Interrupts | None = None):
+        self._interrupts = Interrupts() if interrupts is None else interrupts
         self.filled, self.seconds, self.compile_seconds, self.is_interrupted = 0, 0.0, 0.0, False
         self._title, self._total, self._show_progress = title, total, show_progress
         self._buffers: Any = None
@@ -306,12 +333,16 @@ class Phase:
     def collect(self, chunks: Iterator[Chunk], ensemble: Ensemble) -> Ensemble:
         with ProgressBar(self._title, self._total, self._show_progress) as bar:
             try:
-                for chunk in chunks:
+                while not self._interrupts.requested:
+                    chunk = next(chunks, None)
+                    if chunk is None:
+                        break
                     count = self.store(chunk)
                     ensemble = chunk.ensemble
                     bar.advance(count, chunk.acceptance)
             except KeyboardInterrupt:
                 self.is_interrupted = True
+        self.is_interrupted = self.is_interrupted or self._interrupts.requested
         return ensemble
 
     def store(self, chunk: Chunk) -> int:

@@ -16,10 +16,19 @@ from jaxtyping import Array, PRNGKeyArray
 
 from discrax.core.driver import Adapter, Recorder, chunk_length, drive, start
 from discrax.core.kernel import Kernel, Sized, replaced
-from discrax.core.target import Target
+from discrax.core.programs import reads_user_code
+from discrax.core.target import Target, check_target
 from discrax.curvature.hessian import Preconditioned
 from discrax.samplers import build_kernel
-from discrax.sampling.checks import chain_keys, check_counts, check_gradient, check_start, check_target, initial_states
+from discrax.sampling.checks import (
+    chain_keys,
+    check_counts,
+    check_gradient,
+    check_law,
+    check_start,
+    initial_states,
+    possible_starts,
+)
 from discrax.sampling.result import Result
 from discrax.sampling.sample import Phase, adapters_of, codes, collected, warmup_chunk, work_per_step
 
@@ -41,6 +50,7 @@ def can_be_together(target: Target, kernel: Kernel) -> bool:
     return not isinstance(kernel, Preconditioned) or kernel.is_prepared
 
 
+@reads_user_code()
 def sample_together(
     keys: Sequence[PRNGKeyArray],
     targets: Sequence[Target],
@@ -61,10 +71,12 @@ def sample_together(
     for i in range(count):
         check_target(targets[i])
         for_init, chains = chain_keys(keys[i], num_chains)
-        starts.append(initial_states(for_init, targets[i], num_chains, None if init is None else init[i]))
+        x = initial_states(for_init, targets[i], num_chains, None if init is None else init[i])
+        starts.append(x if init is not None and init[i] is not None else possible_starts(for_init, targets[i], x))
         all_keys.append(chains)
         kernel = build_kernel(samplers[i], targets[i])
         check_gradient(targets[i], kernel)
+        check_law(targets[i], kernel)
         found = adapters_of("auto" if adaptation is None else adaptation[i], kernel) if num_warmup else ()
         adapters.append(found[0].planned(kernel, num_warmup) if found else None)
         if isinstance(kernel, Sized):

@@ -20,8 +20,8 @@ import numpy as np
 from jaxtyping import Array, Float, Integer, PRNGKeyArray
 
 from discrax.core import random
-from discrax.core.driver import compiled
 from discrax.core.kernel import Kernel
+from discrax.core.programs import compiled
 from discrax.core.stochastic import StochasticTarget
 from discrax.problems.facility import FacilityLocation
 from discrax.sampling.sample import sample

@@ -49,4 +49,4 @@ def _target(model: BinaryQuadratic, coupling: Dense | Sparse, size: int) -> Quad
     linear = np.full(size, -_PINNED * largest)
     linear[: model.num_sites] = model.linear
     # Every site a colour of its own: colourings of different instances have different numbers of colours.
-    return Quadratic(Binary(size), coupling, linear, colours=np.arange(size))
+    return Quadratic(Binary(size), coupling, linear, colouring=False)

@@ -7,20 +7,22 @@ is a state, not a law, so tuning need not end.
 
 import time
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Integer, PRNGKeyArray
+from jaxtyping import Array, Float, Integer, Key, PRNGKeyArray
 
+from discrax.core import random
 from discrax.core.driver import Batched, Best, Ensemble, Recorder, drive, start
 from discrax.core.kernel import Kernel, Sized, replaced
-from discrax.core.target import Target, Tempered
+from discrax.core.target import Target, Tempered, check_target
 from discrax.samplers import build_kernel
 from discrax.sampling.auto import default_adapter
-from discrax.sampling.checks import chain_keys, check_gradient, check_target
+from discrax.sampling.checks import chain_keys, check_gradient
 from discrax.sampling.together import apart, of_one_size, stacked
 
 _LEAST_CAPACITY = 8
@@ -49,19 +51,32 @@ class Population:
         adapter = None if adapter is None else adapter.planned(kernels[0], 10**6)
         self._adapters = None if adapter is None else stacked([adapter] * count)
         kernels = self._of_size(kernels)
-        self._keys = stacked([chain_keys(k, x.shape[1])[1] for k in jax.random.split(key, count)])
+        self._keys = stacked([chain_keys(k, x.shape[1])[1] for k in _split(key, count)])
         self._base = targets[0] if len(targets) == 1 else stacked(self._targets)
         self.betas = np.asarray(betas, np.float64)
         space = self._targets[0].space
         codes = jnp.asarray(x.reshape(*x.shape[:2], *space.shape), space.dtype)
-        ensemble, self.compile_seconds = start(
+        begin = time.perf_counter()
+        ensemble, self.last_compile_seconds = start(
             self._tempered(), stacked(kernels), codes, Recorder(None), batched=self._batched
         )
+        jax.block_until_ready(ensemble.states.log_prob)
+        self.seconds = time.perf_counter() - begin - self.last_compile_seconds
+        self._check_start(np.asarray(ensemble.states.log_prob))
         if adapter is not None:
             memory = [adapter.init(t, k) for t, k in zip(self._targets, kernels, strict=True)]
             ensemble = ensemble._replace(memory=stacked(memory))
         self.ensemble: Ensemble = ensemble._replace(best=Best(ensemble.states.x, ensemble.states.log_prob))
-        self.num_steps, self.seconds, self.acceptance = 0, 0.0, 0.0
+        self.num_steps, self.acceptance = 0, 0.0
+
+    @staticmethod
+    def _check_start(values: Float[np.ndarray, "places chains"]) -> None:
+        if not np.isfinite(values).all():
+            raise ValueError(
+                "The penalised objective must be a finite number where a search begins, but in the precision of the "
+                f"search it is {values[~np.isfinite(values)][0]} for {(~np.isfinite(values)).sum()} of {values.size} "
+                "chains; divide the objective by a large number, or pass `start`."
+            )
 
     def _tempered(self) -> Tempered:
         one = Tempered(self._targets[0], 1.0)
@@ -83,7 +98,7 @@ class Population:
             batched=self._batched,
         ):
             self.ensemble, self.acceptance = chunk.ensemble, chunk.acceptance
-            self.compile_seconds += chunk.compile_seconds
+            self.last_compile_seconds = chunk.compile_seconds or self.last_compile_seconds
             self.seconds += time.perf_counter() - begin - chunk.compile_seconds
         self.num_steps += num_steps
 
@@ -123,23 +138,29 @@ class Population:
         x = np.asarray(self.ensemble.best.x)
         return x.reshape(*x.shape[:2], -1)
 
-    def exchange(self, key: PRNGKeyArray, parity: int) -> Float[np.ndarray, " pairs"]:
+    def exchange(self, key: PRNGKeyArray, turn: int) -> Float[np.ndarray, " pairs"]:
         """Metropolis swaps between neighbouring places, chain by chain; the mean probability of each pair."""
-        states, rates = _exchange(key, self.ensemble.states, jnp.asarray(self.betas, jnp.float32), parity)
+        states, rates = _exchange(key, self.ensemble.states, jnp.asarray(self.betas, jnp.float32), turn)
         self.ensemble = self.ensemble._replace(states=states)
         return np.asarray(rates)
 
 
+@partial(jax.jit, static_argnums=1)
+def _split(key: PRNGKeyArray, count: int) -> Key[Array, " count"]:
+    return random.split(key, count)
+
+
 @jax.jit
-def _exchange(key: PRNGKeyArray, states: Any, betas: Float[Array, " places"], parity: Array) -> tuple[Any, Array]:
-    """States of places (i, i + 1), i of the given parity, change places with probability
+def _exchange(key: PRNGKeyArray, states: Any, betas: Float[Array, " places"], turn: Array) -> tuple[Any, Array]:
+    """States of places (i, i + 1), i of the parity of the turn, change places with probability
     min(1, exp((beta_i - beta_i+1) (value_i+1 - value_i))).
     """
+    key = random.fold_in(key, turn)
     places, chains = states.log_prob.shape
     value = states.log_prob.astype(jnp.float32)
     log_ratio = (betas[:-1] - betas[1:])[:, None] * (value[1:] - value[:-1])
-    is_pair = (jnp.arange(places - 1) % 2 == parity)[:, None]
-    swaps = is_pair & (jnp.log(jax.random.uniform(key, log_ratio.shape)) < log_ratio)
+    is_pair = (jnp.arange(places - 1) % 2 == turn % 2)[:, None]
+    swaps = is_pair & (jnp.log(random.uniform(key, log_ratio.size)).reshape(log_ratio.shape) < log_ratio)
     none = jnp.zeros((1, chains), bool)
     here = jnp.arange(places)[:, None] + jnp.concatenate([swaps, none]) - jnp.concatenate([none, swaps])
     moved = jax.tree.map(lambda leaf: leaf[here, jnp.arange(chains)], states)

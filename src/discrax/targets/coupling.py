@@ -1,6 +1,11 @@
 """Symmetric coupling matrices J, in the three structures that decide what arithmetic costs (and none at all).
 
-- `Dense`: an n x n array; a product is a matrix product, a few changed sites add a few rows.
+A structure has a pattern, who may be coupled to whom, and weights on it. The pattern is fixed when it is built and says
+which sites share a colour and whether there is a diagonal; it never looks at the weights, which are leaves that
+training or `equinox.tree_at` may change.
+
+- `Dense`: an n x n array, in which every site may be coupled to every other and to itself; a product is a matrix
+  product, a few changed sites add a few rows.
 - `Sparse`: neighbour lists padded to the largest degree; a product is a gather and a sum, never a scatter.
 - `Lattice`: nearest neighbours on a grid; a product is a few shifted additions.
 - `Uncoupled`: J = 0.
@@ -19,6 +24,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float, Int
 
+from discrax.core.checks import real_array
 from discrax.core.padding import padded_rows
 
 
@@ -44,7 +50,7 @@ class Coupling(eqx.Module):
 
     @abstractmethod
     def diagonal(self) -> Float[Array, "*shape"] | None:
-        """diag J, or None where it is zero."""
+        """diag J, or None where the pattern has none."""
 
     @abstractmethod
     def colour(self) -> np.ndarray:
@@ -90,10 +96,9 @@ class Uncoupled(Coupling):
 class Dense(Coupling):
     shape: tuple[int, ...] = eqx.field(static=True)
     matrix: Float[Array, "n n"]
-    has_diagonal: bool = eqx.field(static=True)
 
     def __init__(self, matrix, shape: Sequence[int] | None = None):
-        matrix = np.asarray(matrix)
+        matrix = real_array("Couplings", matrix)
         if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
             raise ValueError(f"A coupling matrix must be square, but got shape {matrix.shape}.")
         is_symmetric = np.array_equal(matrix, matrix.T) or np.allclose(matrix, matrix.T, rtol=1e-5, atol=1e-7)
@@ -105,7 +110,6 @@ class Dense(Coupling):
                 f"A space of shape {self.shape} needs {math.prod(self.shape)} rows, but J has {len(matrix)}."
             )
         self.matrix = jnp.asarray(matrix, jnp.result_type(float))
-        self.has_diagonal = bool(np.diag(matrix).any())
 
     def product(self, e: Float[Array, "..."]) -> Float[Array, "..."]:
         flat = e.reshape(len(self.matrix), -1)
@@ -120,10 +124,10 @@ class Dense(Coupling):
         return self.matrix[sites[:, None], sites[None, :]]
 
     def diagonal(self) -> Float[Array, "*shape"] | None:
-        return jnp.diagonal(self.matrix).reshape(self.shape) if self.has_diagonal else None
+        return jnp.diagonal(self.matrix).reshape(self.shape)
 
     def colour(self) -> np.ndarray:
-        return greedy_colouring([np.flatnonzero(row) for row in np.asarray(self.matrix) != 0]).reshape(self.shape)
+        return np.arange(len(self.matrix), dtype=np.int32).reshape(self.shape)
 
 
 class Sparse(Coupling):
@@ -131,12 +135,13 @@ class Sparse(Coupling):
 
     shape: tuple[int, ...] = eqx.field(static=True)
     indices: Int[Array, "n degree"]
-    weights: Float[Array, "n degree"]
+    weights: Float[Array, "n degree"]  # what stands beyond a site's degree is never read
+    degrees: Int[Array, " n"]
     has_diagonal: bool = eqx.field(static=True)
 
     def __init__(self, edges: np.ndarray, weights, shape: Sequence[int]):
         edges = np.asarray(edges, np.int64).reshape(-1, 2)
-        weights = np.broadcast_to(np.asarray(weights, np.float64), (len(edges),))
+        weights = np.broadcast_to(real_array("Weights of edges", weights), (len(edges),))
         self.shape, n = tuple(shape), math.prod(shape)
         if edges.size and (edges.min() < 0 or edges.max() >= n):
             outside = int(edges.min() if edges.min() < 0 else edges.max())
@@ -147,15 +152,22 @@ class Sparse(Coupling):
         value = np.concatenate([weights, weights[~loops]])
         indices, table = padded_rows(source, sink, value, n)
         self.indices, self.weights = jnp.asarray(indices), jnp.asarray(table, jnp.result_type(float))
-        self.has_diagonal = bool(weights[loops].any())
+        self.degrees = jnp.asarray(np.bincount(source, minlength=n), jnp.int32)
+        self.has_diagonal = bool(loops.any())
+
+    def _weights_of(self, sites: Int[Array, " k"] | slice) -> Float[Array, "k degree"]:
+        """Without what pads the rows."""
+        weights = self.weights[sites]
+        exists = jnp.arange(weights.shape[1], dtype=jnp.int32)[None] < self.degrees[sites][:, None]
+        return jnp.where(exists, weights, 0)
 
     def product(self, e: Float[Array, "..."]) -> Float[Array, "..."]:
         flat = e.reshape(len(self.weights), *e.shape[len(self.shape) :])
         gathered = flat[self.indices]
-        return jnp.sum(_over_levels(self.weights, gathered) * gathered, axis=1).reshape(e.shape)
+        return jnp.sum(_over_levels(self._weights_of(slice(None)), gathered) * gathered, axis=1).reshape(e.shape)
 
     def neighbours(self, sites: Int[Array, " k"]) -> tuple[Int[Array, "k degree"], Float[Array, "k degree"]]:
-        return self.indices[sites], self.weights[sites]
+        return self.indices[sites], self._weights_of(sites)
 
     def among(self, sites: Int[Array, " k"]) -> Float[Array, "k k"]:
         return _among_neighbours(self, sites)
@@ -164,11 +176,11 @@ class Sparse(Coupling):
         if not self.has_diagonal:
             return None
         itself = self.indices == jnp.arange(len(self.indices))[:, None]
-        return jnp.sum(jnp.where(itself, self.weights, 0), axis=1).reshape(self.shape)
+        return jnp.sum(jnp.where(itself, self._weights_of(slice(None)), 0), axis=1).reshape(self.shape)
 
     def colour(self) -> np.ndarray:
-        table = zip(np.asarray(self.indices), np.asarray(self.weights), strict=True)
-        return greedy_colouring([row[weight != 0] for row, weight in table]).reshape(self.shape)
+        table = zip(np.asarray(self.indices), np.asarray(self.degrees), strict=True)
+        return greedy_colouring([row[:degree] for row, degree in table]).reshape(self.shape)
 
 
 class Lattice(Coupling):
@@ -185,6 +197,7 @@ class Lattice(Coupling):
             raise ValueError(
                 f"A lattice of shape {self.shape} has {len(self.shape)} axes, but got {len(per_axis)} couplings."
             )
+        per_axis = tuple(real_array("A coupling", weight) for weight in per_axis)
         for weight in per_axis:
             if np.shape(weight) not in ((), self.shape):
                 raise ValueError(
@@ -256,21 +269,27 @@ class Lattice(Coupling):
 
 def as_edges(graph) -> tuple[np.ndarray, np.ndarray | None, int]:
     """Edges `(m, 2)`, weights or None, and number of nodes of a networkx graph, scipy.sparse matrix or edge array."""
-    if hasattr(graph, "number_of_nodes"):  # networkx
+    if hasattr(graph, "number_of_nodes"):  # networkx; parallel edges of a multigraph each count
         position = {node: i for i, node in enumerate(graph.nodes)}
         data = [(position[a], position[b], attributes.get("weight")) for a, b, attributes in graph.edges(data=True)]
         edges = np.array([(a, b) for a, b, _ in data], np.int64).reshape(-1, 2)
         if not data or any(weight is None for *_, weight in data):
             return edges, None, graph.number_of_nodes()
-        return edges, np.array([weight for *_, weight in data], float), graph.number_of_nodes()
+        return edges, real_array("Weights of edges", [weight for *_, weight in data]), graph.number_of_nodes()
     if hasattr(graph, "tocoo"):  # scipy.sparse
-        if abs(graph - graph.T).max() > 1e-6:
+        if graph.shape[0] != graph.shape[1]:
+            raise ValueError(f"A sparse coupling matrix must be square, but got shape {graph.shape}.")
+        real_array("Couplings", graph.data)
+        if graph.nnz and abs(graph - graph.T).max() > 1e-6:
             raise ValueError("A sparse coupling matrix must be symmetric; pass (J + J.T) / 2.")
         entries = graph.tocoo()
         once = entries.row <= entries.col
         edges = np.stack([entries.row[once], entries.col[once]], 1)
         return edges.astype(np.int64), np.asarray(entries.data[once], float), graph.shape[0]
-    edges = np.asarray(graph)
+    try:
+        edges = np.asarray(graph)
+    except ValueError:
+        edges = np.asarray(graph, object)
     if edges.ndim != 2 or edges.shape[1] != 2 or not np.issubdtype(edges.dtype, np.integer):
         raise ValueError(
             "A graph is a networkx graph, a symmetric scipy.sparse matrix or an integer array of edges (m, 2), "

@@ -17,6 +17,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
+from discrax.core.checks import real_array
 from discrax.core.space import Ordinal
 from discrax.targets.coupling import Coupling, Dense, Sparse, as_edges
 from discrax.targets.quadratic import Quadratic
@@ -34,7 +35,7 @@ class LatticeGaussian(Quadratic):
             edges, weights, n = as_edges(Q)
             coupling, diagonal = Sparse(edges, -np.asarray(weights), (n,)), Q.diagonal()
         else:
-            Q = np.asarray(Q, float)
+            Q = real_array("Q", Q)
             coupling = Dense(-Q)
             n, diagonal = len(Q), np.diag(Q)
         if not (diagonal > 0).all():
@@ -97,7 +98,7 @@ def _spectrum(dimension: int, condition: float) -> Float[np.ndarray, " n"]:
 
 
 def _centre(centre: ArrayLike, n: int) -> Float[np.ndarray, " n"]:
-    centre = np.asarray(centre, float)
+    centre = real_array("The centre", centre)
     if centre.shape not in ((), (n,)):
         raise ValueError(f"The centre is a number or one per site ({n}), but has shape {centre.shape}.")
     return np.broadcast_to(centre, (n,))

@@ -8,6 +8,7 @@ from jax import lax
 from jaxtyping import Array, Float, Int
 from numpy.typing import ArrayLike
 
+from discrax.core.checks import leaf_number, real_array
 from discrax.core.space import Binary, Spin
 from discrax.core.target import Target
 
@@ -28,7 +29,7 @@ class CubicIsing(Target):
     def __init__(
         self, couplings: ArrayLike, triples: ArrayLike, strength: float, *, coding: Literal["binary", "spin"] = "binary"
     ):
-        J, triples = np.asarray(couplings, float), np.asarray(triples)
+        J, triples = real_array("couplings", couplings), np.asarray(triples)
         if J.ndim != 2 or J.shape[0] != J.shape[1] or not np.allclose(J, J.T, rtol=1e-5, atol=1e-7):
             raise ValueError(
                 f"The couplings must be a symmetric matrix, but got one of shape {J.shape}; pass (J + J.T) / 2."
@@ -46,7 +47,7 @@ class CubicIsing(Target):
         self.space = Binary(len(J)) if coding == "binary" else Spin(len(J))
         self.couplings = jnp.asarray(J, jnp.result_type(float))
         self.triples = jnp.asarray(triples, jnp.int32)
-        self.strength = jnp.asarray(strength, jnp.result_type(float))
+        self.strength = leaf_number("strength", strength)
 
     @classmethod
     def lattice(

@@ -3,6 +3,7 @@
 import numpy as np
 
 from discrax.core import space
+from discrax.core.checks import real_array
 from discrax.targets.coupling import Uncoupled
 from discrax.targets.quadratic import Quadratic
 
@@ -14,11 +15,12 @@ class Bernoulli(Quadratic):
         if (probs is None) == (logits is None):
             raise ValueError("Bernoulli takes either probs or logits: give exactly one of them.")
         if logits is None:
-            probs = np.asarray(probs, float)
+            probs = real_array("probs", probs)
             if not ((probs > 0) & (probs < 1)).all():
                 raise ValueError("Bernoulli needs probs strictly between 0 and 1; freeze a site that is certain.")
             logits = np.log(probs) - np.log1p(-probs)
-        shape = np.shape(logits)
+        logits = real_array("logits", logits)
+        shape = logits.shape
         Quadratic.__init__(self, space.Binary(shape), Uncoupled(shape), logits)
 
 
@@ -26,6 +28,7 @@ class Categorical(Quadratic):
     """x_i = c with probability proportional to exp(logits[i, c])."""
 
     def __init__(self, logits):
+        logits = real_array("logits", logits)
         if np.ndim(logits) < 2:
             raise ValueError(
                 f"Categorical needs logits with site axes and a last axis of levels, but got shape {np.shape(logits)}."

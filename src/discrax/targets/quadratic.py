@@ -18,8 +18,9 @@ import numpy as np
 from jaxtyping import Array, Float, Int, Integer
 from numpy.typing import ArrayLike
 
+from discrax.core.checks import real_array
 from discrax.core.levels import is_level
-from discrax.core.space import Binary, Categorical, Space, Spin
+from discrax.core.space import Binary, Categorical, Space, Spin, check_space
 from discrax.core.target import Coloured, Evaluation, ExactRatios, LocalChanges, QuadraticForm, RatioUpdates
 from discrax.targets.coupling import Coupling, Dense, Lattice, Sparse, as_edges
 
@@ -27,7 +28,10 @@ Family = TypeVar("Family", bound="Quadratic")
 
 
 class Quadratic(ExactRatios, LocalChanges, RatioUpdates, Coloured, QuadraticForm):
-    """log pi(x) = e' J e / 2 + b' e. `coupling` is J: a `Coupling`, or a symmetric matrix."""
+    """log pi(x) = e' J e / 2 + b' e. `coupling` is J: a `Coupling`, or a symmetric matrix.
+
+    Without `colouring` every site has a colour of its own, which costs nothing to find.
+    """
 
     space: Space
     coupling: Coupling
@@ -35,7 +39,8 @@ class Quadratic(ExactRatios, LocalChanges, RatioUpdates, Coloured, QuadraticForm
     colours: Int[Array, "*shape"]
     num_colours: int = eqx.field(static=True)
 
-    def __init__(self, space: Space, coupling, linear: ArrayLike = 0.0, *, colours: ArrayLike | None = None):
+    def __init__(self, space: Space, coupling, linear: ArrayLike = 0.0, *, colouring: bool = True):
+        check_space(space)
         self.space = space
         self.coupling = coupling if isinstance(coupling, Coupling) else Dense(coupling, space.shape)
         if self.coupling.shape != space.shape:
@@ -44,7 +49,7 @@ class Quadratic(ExactRatios, LocalChanges, RatioUpdates, Coloured, QuadraticForm
             )
         one_hot = isinstance(space, Categorical)
         embedded = (*space.shape, space.num_levels) if one_hot else space.shape
-        linear = np.asarray(linear, np.float64)
+        linear = real_array("The field", linear)
         if one_hot and linear.ndim and linear.shape == space.shape:
             raise ValueError(f"A field on a categorical space has a last axis of levels: expected shape {embedded}.")
         try:
@@ -52,7 +57,7 @@ class Quadratic(ExactRatios, LocalChanges, RatioUpdates, Coloured, QuadraticForm
         except ValueError:
             raise ValueError(f"The field must broadcast to {embedded}, but has shape {linear.shape}.") from None
         self.linear = jnp.asarray(linear, jnp.result_type(float))
-        colours = self.coupling.colour() if colours is None else np.asarray(colours)
+        colours = self.coupling.colour() if colouring else np.arange(space.num_sites).reshape(space.shape)
         self.colours = jnp.asarray(colours, jnp.int32)
         self.num_colours = int(colours.max()) + 1
 
@@ -152,7 +157,7 @@ class Quadratic(ExactRatios, LocalChanges, RatioUpdates, Coloured, QuadraticForm
 
 def _graph_coupling(graph, coupling) -> Sparse:
     edges, weights, n = as_edges(graph)
-    scale = np.asarray(coupling, float)
+    scale = real_array("coupling", coupling)
     if scale.ndim and scale.shape != (len(edges),):
         raise ValueError(f"coupling is a number or one per edge ({len(edges)}), but has shape {scale.shape}.")
     return Sparse(edges, scale if weights is None else scale * weights, (n,))
@@ -186,7 +191,7 @@ class QUBO(Quadratic):
     def from_matrix(cls, Q) -> "QUBO":
         """From a square matrix, dense or scipy.sparse. Its diagonal is the linear term, since x^2 = x."""
         if not hasattr(Q, "tocoo"):
-            Q = np.asarray(Q, float)
+            Q = real_array("Q", Q)
         if Q.ndim != 2 or Q.shape[0] != Q.shape[1]:
             raise ValueError(f"A QUBO needs a square matrix, but got shape {Q.shape}.")
         J = -(Q + Q.T)

@@ -17,6 +17,7 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
+from discrax.core.files import write_whole
 from discrax.core.space import Binary, Categorical
 from discrax.core.target import Layered
 
@@ -173,12 +174,11 @@ def _arrays(file, name: str, num_axes: int, shape) -> dict:
 
 
 def _save(path: str | os.PathLike, machine: RBM | CategoricalRBM) -> None:
+    arrays = {
+        "weights": np.asarray(machine.weights),
+        "visible_bias": np.asarray(machine.visible_bias),
+        "hidden_bias": np.asarray(machine.hidden_bias),
+        "shape": np.array(machine.space.shape),
+    }
     # A file object, since numpy adds a suffix to a name that lacks one.
-    with open(path, "wb") as file:
-        np.savez_compressed(
-            file,
-            weights=np.asarray(machine.weights),
-            visible_bias=np.asarray(machine.visible_bias),
-            hidden_bias=np.asarray(machine.hidden_bias),
-            shape=np.array(machine.space.shape),
-        )
+    write_whole(os.fspath(path), lambda file: np.savez_compressed(file, **arrays))

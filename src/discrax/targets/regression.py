@@ -16,6 +16,7 @@ from jax import lax
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
+from discrax.core.checks import real_array
 from discrax.core.space import Binary, Space
 from discrax.core.target import Target
 
@@ -207,11 +208,11 @@ class SparseLinearRegression(Target):
 
 
 def _checked_data(X: ArrayLike, y: ArrayLike) -> tuple[Float[np.ndarray, "m d"], Float[np.ndarray, " m"]]:
-    X, y = np.asarray(X, float), np.asarray(y, float)
+    X, y = real_array("X", X), real_array("y", y)
     if X.ndim != 2 or y.shape != X.shape[:1]:
         raise ValueError(f"A regression needs X of shape (m, d) and y of shape (m,), but got {X.shape} and {y.shape}.")
-    if not (np.isfinite(X).all() and np.isfinite(y).all()):
-        raise ValueError("X and y must hold finite numbers, but some are NaN or infinite.")
+    if not X.size:
+        raise ValueError(f"A regression needs at least one row and one column, but X has shape {X.shape}.")
     return X, y
 
 

@@ -24,20 +24,28 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from numpy.typing import ArrayLike
 
 from discrax.core import random
-from discrax.core.space import Space
+from discrax.core.checks import describe, whole
+from discrax.core.closures import capture
+from discrax.core.space import Space, check_space
 from discrax.core.stochastic import DataTarget, Rows, StochasticTarget
+from discrax.core.target import check_log_prob, embedding_of
 from discrax.data.rows import as_rows
 
 _FIXED_BATCHES = 64  # from which log_prob is estimated where no exact one is known
 
 
 class Expectation(StochasticTarget):
-    """pi(x) = phi(E psi(x, xi)) from functions psi(e, xi), draw(key) and phi, which is exp by default."""
+    """pi(x) = phi(E psi(x, xi)) from functions psi(e, xi), draw(key) and phi, which is exp by default.
+
+    Functions are traced here, once. `log_prob`, a function of the embedding, is for those who know the expectation:
+    without it, exact samplers refuse the target.
+    """
 
     space: Space
     function: Callable[[Array, Any], Array]
     sample: Callable[[PRNGKeyArray], Any]
     phi: Callable[[Array], Array] | None
+    known_log_prob: Callable[[Array], Array] | None
 
     def __init__(
         self,
@@ -45,8 +53,16 @@ class Expectation(StochasticTarget):
         draw: Callable[[PRNGKeyArray], Any],
         space: Space,
         phi: Callable[[Array], Array] | None = None,
+        *,
+        log_prob: Callable[[Array], Array] | None = None,
     ):
-        self.function, self.sample, self.space, self.phi = psi, draw, space, phi
+        self.space, self.known_log_prob = space, _captured_log_prob(log_prob, space)
+        self.function, self.sample = _captured_draws("psi", psi, draw, space)
+        self.phi = None if phi is None else _captured("phi", phi, jax.ShapeDtypeStruct((), jnp.result_type(float)))
+
+    @property
+    def is_log_prob_exact(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.known_log_prob is not None
 
     @property
     def is_exponential(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -59,22 +75,28 @@ class Expectation(StochasticTarget):
         return self.function(e, xi)
 
     def log_phi(self, mean: Float[Array, "..."]) -> Float[Array, "..."]:
-        return mean if self.phi is None else jnp.log(self.phi(mean))
+        if self.phi is None:
+            return mean
+        return jnp.log(jax.vmap(self.phi)(mean.reshape(-1))).reshape(mean.shape)
 
     def log_prob(self, e: Float[Array, "..."]) -> Float[Array, ""]:
-        """From 64 mini-batches that are always the same."""
+        """As it is known, else from 64 mini-batches that are always the same."""
+        if self.known_log_prob is not None:
+            return self.known_log_prob(e)
         return self.log_phi(jnp.mean(_fixed_values(self, e)))
 
 
 class Quenched(StochasticTarget):
     """pi(x) = E_u pi(x | u) from log pi(x | u), a function of (e, u), and a sampler of u, a function of a key.
 
-    pi(x | u) must be normalised over x, or at least alike for all u: otherwise its mean is another law.
+    pi(x | u) must be normalised over x, or at least alike for all u: otherwise its mean is another law. Functions, and
+    `log_prob` for those who know the mean, are as in `Expectation`.
     """
 
     space: Space
     log_conditional: Callable[[Array, Any], Array]
     sample: Callable[[PRNGKeyArray], Any]
+    known_log_prob: Callable[[Array], Array] | None
     batch_size: int = eqx.field(static=True)
     in_logs: ClassVar[bool] = True
 
@@ -85,10 +107,15 @@ class Quenched(StochasticTarget):
         space: Space,
         *,
         batch_size: int = 1,
+        log_prob: Callable[[Array], Array] | None = None,
     ):
-        if batch_size < 1:
-            raise ValueError(f"batch_size must be at least 1, but got {batch_size}.")
-        self.log_conditional, self.sample, self.space, self.batch_size = log_conditional, draw, space, int(batch_size)
+        self.batch_size = whole("batch_size", batch_size, least=1)
+        self.space, self.known_log_prob = space, _captured_log_prob(log_prob, space)
+        self.log_conditional, self.sample = _captured_draws("log_conditional", log_conditional, draw, space)
+
+    @property
+    def is_log_prob_exact(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.known_log_prob is not None
 
     def draw(self, key: PRNGKeyArray, step: Int[Array, ""]) -> Any:
         return jax.vmap(self.sample)(random.split(key, self.batch_size))
@@ -101,8 +128,34 @@ class Quenched(StochasticTarget):
         return mean
 
     def log_prob(self, e: Float[Array, "..."]) -> Float[Array, ""]:
-        """From 64 mini-batches that are always the same."""
+        """As it is known, else from 64 mini-batches that are always the same."""
+        if self.known_log_prob is not None:
+            return self.known_log_prob(e)
         return jax.nn.logsumexp(_fixed_values(self, e)) - jnp.log(_FIXED_BATCHES)
+
+
+def _captured(name: str, function: Callable, *examples: Any) -> Callable:
+    if not callable(function):
+        raise TypeError(f"{name} must be a function, but got {describe(function)}.")
+    try:
+        return capture(function, *examples)
+    except Exception as error:
+        raise ValueError(f"{name} cannot be evaluated: {type(error).__name__}: {error}") from error
+
+
+def _captured_draws(name: str, function: Callable, draw: Callable, space: Space) -> tuple[Callable, Callable]:
+    """A function of (e, xi) and the draw of xi, as they are now."""
+    check_space(space)
+    draw = _captured("draw", draw, random.as_threefry(jax.random.key(0)))
+    xi = jax.eval_shape(draw, jax.random.key(0))
+    return _captured(f"{name} of a mini-batch", function, embedding_of(space), xi), draw
+
+
+def _captured_log_prob(log_prob: Callable | None, space: Space) -> Callable | None:
+    if log_prob is None:
+        return None
+    check_log_prob(log_prob, space)
+    return capture(log_prob, embedding_of(space))
 
 
 def _fixed_values(target: StochasticTarget, e: Array) -> Float[Array, " batches"]:
@@ -142,8 +195,12 @@ class Bayesian(DataTarget):
         batch_size: int,
         log_prior: Callable[[Array], Array] | None = None,
     ):
+        check_space(space)
         self.rows, self.batch_size = as_rows(data, batch_size), int(batch_size)
-        self.log_likelihood, self.space, self.log_prior, self.control = log_likelihood, space, log_prior, None
+        self.space, self.control, e = space, None, embedding_of(space)
+        row = jax.tree.map(lambda rows: jax.ShapeDtypeStruct(rows.shape[1:], rows.dtype), self.rows.resident())
+        self.log_likelihood = _captured("log_likelihood of a row", log_likelihood, e, row)
+        self.log_prior = None if log_prior is None else _captured("log_prior", log_prior, e)
 
     def draw(self, key: PRNGKeyArray, step: Int[Array, ""]) -> Any:
         return self.rows.draw(key, step, self.batch_size)

@@ -28,10 +28,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Integer, PRNGKeyArray
 
-from discrax.core import random
-from discrax.core.driver import Adapter, compiled
+from discrax.core import checks, random
+from discrax.core.driver import Adapter
 from discrax.core.kernel import Kernel
 from discrax.core.levels import draw_levels
+from discrax.core.programs import compiled
 from discrax.core.space import Categorical
 from discrax.core.target import Target
 from discrax.curvature.hessian import LARGEST, Preconditioned
@@ -146,8 +147,11 @@ def infill(
     - `adaptation`: as for `discrax.sample`; the last step is made with what tuning ended with.
     - `all_tokens`: special and unused tokens may be filled in as well.
     """
-    if num_steps < 1:
-        raise ValueError(f"num_steps must be at least 1, but got {num_steps}.")
+    key = random.as_threefry(key)
+    for name, count in {"num_chains": num_chains, "num_steps": num_steps, "top": top}.items():
+        checks.whole(name, count, least=1)
+    if not isinstance(sentence, str):
+        raise TypeError(f"sentence must be text with a {MASK} in it, but got {checks.describe(sentence)}.")
     if not 1 <= top <= num_chains:
         raise ValueError(f"top is how many of the {num_chains} chains are returned, but got {top}.")
     if sampler == "auto":
@@ -158,7 +162,7 @@ def infill(
     target = Infilling(model, sentence, all_tokens=all_tokens)
     kernel = build_kernel(sampler, target)
     check_affordable(kernel, target)
-    for_start, for_run = random.split(random.as_threefry(key), 2)
+    for_start, for_run = random.split(key, 2)
     run = sample(
         for_run,
         target,

@@ -28,9 +28,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Integer, Key, PRNGKeyArray
 
-from discrax.core import random
-from discrax.core.driver import compiled
+from discrax.core import checks, random
 from discrax.core.kernel import Kernel
+from discrax.core.programs import compiled
+from discrax.core.seeds import key_of
 from discrax.core.space import Categorical
 from discrax.core.stochastic import StochasticTarget
 from discrax.samplers import schedules, sgdld
@@ -198,8 +199,7 @@ def prompt_sampler(num_steps: int = 3000, *, step: float = 1.0, cache: bool = Tr
     Each place moves by itself: if only one of them could, then with h = 1 one would in every step, and there would
     never be a second mini-batch to average.
     """
-    if num_steps < 1:
-        raise ValueError(f"num_steps must be at least 1, but got {num_steps}.")
+    checks.whole("num_steps", num_steps, least=1)
     temperature = schedules.Power(num_steps / _LAST_BETA, 1.0, 1e-30, 1.0)  # 1 / beta_t at t = 1, 2, ...
     return sgdld(step, cache=cache, moves="all", exact=False, temperature=temperature)
 
@@ -217,6 +217,9 @@ def sampled_prompts(
 
     `sampler`: by default `prompt_sampler(num_steps)`.
     """
+    random.as_threefry(key)
+    for name, count in {"num_chains": num_chains, "num_steps": num_steps}.items():
+        checks.whole(name, count, least=1)
     sampler = prompt_sampler(num_steps) if sampler is None else sampler
     run = sample(
         key,
@@ -271,16 +274,18 @@ def continuous_relaxation(
 
     The target's `embed_tokens` must be an `Embedder`. Runs start at the embeddings of random tokens.
     """
+    key = random.as_threefry(key)
     if not isinstance(target.embed_tokens, Embedder):
         raise TypeError(
             "The continuous relaxation moves word embeddings, so embed_tokens must be an Embedder such as ClipPrompt, "
             f"but it is a {type(target.embed_tokens).__name__}."
         )
     for name, count in {"num_runs": num_runs, "num_steps": num_steps}.items():
-        if count < 1:
-            raise ValueError(f"{name} must be at least 1, but got {count}.")
+        checks.whole(name, count, least=1)
+    learning_rate = checks.number("learning_rate", learning_rate, above=0)
+    weight_decay = checks.number("weight_decay", weight_decay, least=0)
     settings = {"num_steps": num_steps, "learning_rate": learning_rate, "weight_decay": weight_decay}
-    arguments = (random.split(random.as_threefry(key), num_runs), target)
+    arguments = (random.split(key, num_runs), target)
     program, compile_seconds = compiled(_relaxed, arguments, settings)
     begin = time.perf_counter()
     best, values = jax.tree.map(np.asarray, program(arguments))
@@ -371,7 +376,9 @@ def tune_prompt(
     from rich.table import Table
     from rich.text import Text
 
-    console, text = Console(), None
+    console, text, key = Console(), None, key_of(seed)
+    for name, count in {"length": length, "steps": steps, "chains": chains}.items():
+        checks.whole(name, count, least=1)
     if (checkpoint is None) != (images is None):
         have, lack = ("images", "checkpoint") if checkpoint is None else ("checkpoint", "images")
         raise ValueError(
@@ -389,7 +396,7 @@ def tune_prompt(
         text, allowed = clip.tokenizer.text, clip.tokenizer.is_word
         prompt = ClipPrompt(clip.tower, clip.tokenizer.start, clip.tokenizer.end)
     target = PromptTarget(prompt, embeddings, length, len(allowed), allowed=allowed)
-    found = sampled_prompts(jax.random.key(seed), target, num_chains=chains, num_steps=steps)
+    found = sampled_prompts(key, target, num_chains=chains, num_steps=steps)
     table = Table("similarity", "prompt")
     for i in np.argsort(-found.similarities, kind="stable"):
         tokens = found.tokens[i].tolist()

@@ -1,7 +1,5 @@
 """The loop: what the draws depend on, what is compiled, and what is handed over."""
 
-from collections import OrderedDict
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discrax import Tempered, targets
-from discrax.core import driver, random
-from discrax.core.driver import STATS, Recorder, chunk_length, compiled, drive, start
+from discrax.core import random
+from discrax.core.driver import STATS, Recorder, chunk_length, drive, start
 from discrax.core.kernel import Info
 
 from ..helpers import OneFlip
@@ -106,43 +104,6 @@ def test_only_the_first_chunk_compiles():
         run(12, target=targets.Ising.lattice((2, 3), -0.9, 2.0), **recording),
     ):
         assert [chunk.compile_seconds for chunk in other] == [0, 0, 0]
-
-
-def test_compiled_programs_are_told_apart_by_shape_type_and_settings():
-    def scaled(x, *, factor):
-        return {"out": x * factor, "note": "static"}
-
-    program, seconds = compiled(scaled, (jnp.arange(3.0),), {"factor": 2})
-    assert seconds > 0
-    out = program((jnp.arange(3.0),))
-    assert (out["out"].tolist(), out["note"]) == ([0, 2, 4], "static")
-    assert compiled(scaled, (jnp.ones(3),), {"factor": 2}) == (program, 0.0)
-    for arguments, chosen in (
-        ((jnp.ones(4),), {"factor": 2}),
-        ((jnp.ones(3, jnp.int32),), {"factor": 2}),
-        ((jnp.ones(3),), {"factor": 3}),
-    ):
-        other, seconds = compiled(scaled, arguments, chosen)
-        assert other is not program
-        assert seconds > 0
-
-
-def test_the_oldest_program_is_forgotten_first(monkeypatch):
-    monkeypatch.setattr(driver, "_programs", OrderedDict())
-    monkeypatch.setattr(driver, "_MOST_PROGRAMS", 2)
-
-    def add(x, *, number):
-        return x + number
-
-    def seconds(number):
-        return compiled(add, (jnp.zeros(()),), {"number": number})[1]
-
-    assert seconds(1) > 0
-    assert seconds(2) > 0
-    assert seconds(1) == 0  # used again, so younger than 2
-    assert seconds(3) > 0
-    assert seconds(1) == 0
-    assert seconds(2) > 0
 
 
 @settings(deadline=None, derandomize=True)

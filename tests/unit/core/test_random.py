@@ -40,7 +40,7 @@ def test_threefry_is_bit_exact_with_jax():
 def test_words_are_blocks_of_a_counter(count):
     """Word i is the first half of block i, then come the second halves; an odd last word is left out."""
     half = (count + 1) // 2
-    counters = jnp.concatenate([jnp.arange(half, dtype=jnp.uint32), jnp.zeros(half, jnp.uint32)])
+    counters = jnp.concatenate([jnp.full(half, random._DRAW), jnp.arange(half, dtype=jnp.uint32)])
     k0, k1 = jax.random.key_data(KEY)
     theirs = jax.extend.random.threefry_2x32((k0, k1), counters)
     np.testing.assert_array_equal(random.words(KEY, count), theirs[:count])
@@ -55,6 +55,29 @@ def test_the_uses_of_a_key_do_not_collide():
     blocks = np.concatenate([drawn, split, folded])
     assert len(np.unique(blocks, axis=0)) == 3 * m
     assert not (blocks == np.asarray(jax.random.key_data(KEY))).all(axis=1).any()
+
+
+def children(split, fold_in, count=300) -> list[np.ndarray]:
+    """Keys that come of one key, as rows of two words."""
+    split = np.asarray(jax.random.key_data(split(KEY, count)))
+    folded = np.asarray(jax.random.key_data(jax.vmap(lambda i: fold_in(KEY, i))(jnp.arange(count))))
+    return [split, folded]
+
+
+def test_our_children_of_a_key_are_not_those_of_jax():
+    """Whoever splits a key with JAX and then hands it to us must not meet the same numbers twice."""
+    ours = np.concatenate(children(random.split, random.fold_in))
+    theirs = np.concatenate(children(jax.random.split, jax.random.fold_in))
+    drawn = np.asarray(jax.random.bits(KEY, (300, 2), jnp.uint32))
+    assert len(np.unique(ours, axis=0)) == len(ours)
+    both = np.concatenate([ours, np.unique(np.concatenate([theirs, drawn]), axis=0)])
+    assert len(np.unique(both, axis=0)) == len(both)
+
+
+def test_grandchildren_by_either_way_are_distinct():
+    first = [random.split(KEY, 3)[0], random.fold_in(KEY, 0), jax.random.split(KEY)[1], jax.random.fold_in(KEY, 0)]
+    blocks = np.concatenate([np.asarray(jax.random.key_data(random.split(key, 50))) for key in first])
+    assert len(np.unique(blocks, axis=0)) == len(blocks)
 
 
 def test_split_gives_the_same_first_keys_whatever_the_number():
@@ -127,3 +150,23 @@ def test_every_bit_of_a_word_is_fair_under_splitting_and_folding():
         bits = np.unpackbits(data.view(np.uint8), axis=1)
         z = (bits.mean(axis=0) - 0.5) / (0.5 / np.sqrt(m))
         assert np.abs(z).max() < Z_SCORE
+
+
+@pytest.mark.parametrize(
+    ("key", "came"),
+    [
+        (0, "int 0"),
+        (np.int64(3), "int64 3"),
+        (1.5, "float 1.5"),
+        ("seed", "str 'seed'"),
+        (None, "None"),
+        (np.zeros(3), "an array of float64"),
+        (jnp.zeros((), jnp.uint32), "an array of uint32"),
+        (jnp.zeros(3, jnp.uint32), "an array of uint32"),
+        (jax.random.split(KEY, 2), r"a batch of keys of shape \(2,\)"),
+        (jax.random.split(jax.random.PRNGKey(0), 2), r"a batch of keys"),
+    ],
+)
+def test_what_is_not_one_key_is_refused_with_a_sentence(key, came, as_a_user):
+    with pytest.raises(TypeError, match=f"key must be one JAX key, .* but got {came}"):
+        random.as_threefry(key)

@@ -14,7 +14,7 @@ import pytest
 
 from discrax import exact, samplers, targets
 from discrax.adaptation import AcceptanceRate
-from discrax.core.driver import _programs
+from discrax.core.programs import _programs
 from discrax.core.kernel import State, replaced, scalar_info
 from discrax.core.space import Binary
 from discrax.core.target import evaluate
@@ -213,11 +213,11 @@ def test_a_steady_rule_follows_a_target_that_changes():
         (np.zeros((5, 3), np.int8), {}, r"data must have shape \(rows, 4\), but has \(5, 3\)"),
         (np.full((5, 4), 2), {}, "Codes must lie in 0..1"),
         (DATA, {"num_steps": 0}, "num_steps must be a positive whole number"),
-        (DATA, {"ema": 1.0}, "ema is a decay"),
+        (DATA, {"ema": 1.0}, "ema, a decay, must be at least 0 and less than 1, but got 1.0"),
         (DATA, {"resume": True}, "needs `out`"),
         (DATA, {"sampler": "pavg"}, "wants a matrix of second derivatives"),
         (DATA, {"adaptation": "none"}, "adaptation is 'auto', None or a rule"),
-        (DATA, {"learning_rate": -1.0}, "learning_rate must be positive"),
+        (DATA, {"learning_rate": -1.0}, "learning_rate must be greater than 0"),
         (DATA, {"starts": DATA[:7]}, "multiple of 100 states"),
     ],
 )

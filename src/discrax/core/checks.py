@@ -1,0 +1,104 @@
+"""Numbers from users, checked: what is not a number of the kind that was asked for ends in a sentence."""
+
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+
+def real_array(name: str, value: Any) -> Float[np.ndarray, "..."]:
+    """Finite real numbers in double precision, none of which overflows in the precision that is used."""
+    if isinstance(value, jax.core.Tracer):
+        raise TypeError(
+            f"{name} must be numbers that are known when the target is built, but got a traced array; build it "
+            "outside of jit and change its leaves inside, with equinox.tree_at."
+        )
+    try:
+        array = np.asarray(value)
+        if array.dtype.kind not in "biufO" or (array.dtype.kind == "O" and not array.size):
+            raise TypeError
+        array = array.astype(np.float64)
+    except OverflowError:
+        raise ValueError(f"{name} must be numbers that fit a float, but one of them is too large.") from None
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must be real numbers, but got {describe(value)}.") from None
+    finite = np.isfinite(array)
+    if not finite.all():
+        raise ValueError(f"{name} must be finite, but holds {array[~finite].reshape(-1)[0]}.")
+    largest = float(jnp.finfo(jnp.result_type(float)).max)
+    if array.size and np.abs(array).max() > largest:
+        raise ValueError(
+            f"{name} must fit {jnp.result_type(float)}, but holds {array.reshape(-1)[np.abs(array).argmax()]}."
+        )
+    return array
+
+
+def number(
+    name: str,
+    value: Any,
+    *,
+    above: float | None = None,
+    least: float | None = None,
+    below: float | None = None,
+    most: float | None = None,
+) -> float:
+    """One finite real number, strictly or not between bounds."""
+    array = real_array(name, value)
+    if array.shape != ():
+        raise TypeError(f"{name} must be one number, but got {describe(value)}.")
+    found = float(array)
+    bounds = [
+        (above, lambda bound: found > bound, "greater than"),
+        (least, lambda bound: found >= bound, "at least"),
+        (below, lambda bound: found < bound, "less than"),
+        (most, lambda bound: found <= bound, "at most"),
+    ]
+    asked = [(bound, holds, words) for bound, holds, words in bounds if bound is not None]
+    if not all(holds(bound) for bound, holds, _ in asked):
+        wanted = " and ".join(f"{words} {bound:g}" for bound, _, words in asked)
+        raise ValueError(f"{name} must be {wanted}, but got {value}.")
+    return found
+
+
+def whole(name: str, value: Any, least: int | None = None, most: int | None = None) -> int:
+    """One whole number between bounds; 3.0 is not one, and True neither."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise TypeError(f"{name} must be a whole number, but got {describe(value)}.")
+    if (least is not None and value < least) or (most is not None and value > most):
+        wanted = " and ".join(
+            f"{words} {bound}" for words, bound in (("at least", least), ("at most", most)) if bound is not None
+        )
+        raise ValueError(f"{name} must be {wanted}, but got {_short(value)}.")
+    return int(value)
+
+
+def leaf_number(name: str, value: Any, **bounds: float | None) -> Float[Array, ""]:
+    """One number as a leaf: checked where it is known, and of the right shape where it is traced."""
+    if isinstance(value, jax.core.Tracer):
+        if value.shape != ():
+            raise TypeError(f"{name} must be one number, but got an array of shape {value.shape}.")
+        return value.astype(jnp.result_type(float))
+    return jnp.asarray(number(name, value, **bounds), jnp.result_type(float))
+
+
+def describe(value: Any) -> str:
+    """What came, in a few words."""
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    if isinstance(value, np.ndarray | jax.Array) and value.ndim:
+        return f"an array of {value.dtype} of shape {value.shape}"
+    if value is None or isinstance(value, bool | int | float | complex | str | bytes | np.generic):
+        return f"{type(value).__name__} {_short(value)}" if value is not None else "None"
+    if isinstance(value, list | tuple | dict | set) and len(repr(value)) <= 60:
+        return f"the {type(value).__name__} {value!r}"
+    return f"an object of type {type(value).__name__}"
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 10**40:  # its digits are too many
+        return f"about {'-' if value < 0 else ''}10^{int(math.log10(abs(value)))}"
+    text = repr(value.item() if isinstance(value, np.generic) else value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

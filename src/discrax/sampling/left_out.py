@@ -1,0 +1,35 @@
+"""What stands in a loaded result for a target or a kernel that could not be stored."""
+
+from typing import Any, NoReturn
+
+import equinox as eqx
+from jaxtyping import Array
+
+from discrax.core.kernel import Kernel
+from discrax.core.space import Space
+from discrax.core.target import Target
+
+
+class LeftOut(Target):
+    """A target of which only the space and the name are known."""
+
+    space: Space
+    name: str = eqx.field(static=True)
+
+    def log_prob(self, e: Array) -> NoReturn:
+        raise ValueError(
+            f"The target {self.name} was not stored with the result, because it holds code of yours; build it again "
+            "to evaluate it."
+        )
+
+
+class LeftOutKernel(Kernel):
+    """A kernel of which only the name is known."""
+
+    name: str = eqx.field(static=True)
+
+    def init(self, target: Target, x: Array) -> NoReturn:
+        raise ValueError(f"The kernel {self.name} was not stored with the result; build it again to draw more.")
+
+    def step(self, key: Any, target: Target, state: Any) -> NoReturn:
+        raise ValueError(f"The kernel {self.name} was not stored with the result; build it again to draw more.")

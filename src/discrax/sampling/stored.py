@@ -1,0 +1,207 @@
+"""Results as files: NetCDF that xarray and ArviZ open, with all that is needed to make a `Result` of it again.
+
+Draws and statistics are in the groups of ArviZ (`posterior`, `sample_stats`, and those of warm-up), as they were drawn
+and with their weights. The group `discrax` has the rest: a description in JSON, and the arrays that it names. Objects
+are described by their class and their fields, and only classes of this library are made again, without running any
+code of the file's.
+"""
+
+import dataclasses
+import importlib
+import json
+from pathlib import Path
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from discrax.core.closures import Captured
+from discrax.core.files import whole_file
+from discrax.core.kernel import State
+from discrax.core.statistics import Moments
+from discrax.core.target import Target, bare
+from discrax.sampling.left_out import LeftOut, LeftOutKernel
+from discrax.sampling.result import Result
+
+_FORMAT = 1
+_ELSEWHERE = ("draws", "warmup_draws", "stats", "warmup_stats", "target", "kernel", "states", "reports")
+
+
+class _CannotStore(Exception):
+    """Says why, in words that follow a colon."""
+
+
+def save(result: Result, path: str | Path) -> Path:
+    """Writes a result; a file that is there is replaced when the new one is whole."""
+    xarray = _xarray()
+    arrays: dict[str, np.ndarray] = {}
+    description, notes = _description(result, arrays)
+    groups = {
+        "posterior": None if result.draws is None else {"x": result.draws},
+        "sample_stats": result.stats,
+        "warmup_posterior": None if result.warmup_draws is None else {"x": result.warmup_draws},
+        "warmup_sample_stats": result.warmup_stats,
+    }
+    datasets = {
+        group: xarray.Dataset({name: (_axes(array), np.asarray(array)) for name, array in values.items()})
+        for group, values in groups.items()
+        if values
+    }
+    named = {name: ([f"{name}_{axis}" for axis in range(array.ndim)], array) for name, array in arrays.items()}
+    attributes = {"description": json.dumps(description), "notes": " ".join(notes)}
+    tree = xarray.DataTree.from_dict(datasets | {"discrax": xarray.Dataset(named, attrs=attributes)})
+    tree.attrs.update({"inference_library": "discrax", "sampler": _name(result.kernel)})
+    with whole_file(path) as partial:
+        try:
+            tree.to_netcdf(partial, engine="h5netcdf")
+        except RuntimeError as error:  # what HDF5 says of a disk that is full
+            raise OSError(str(error).splitlines()[0]) from error
+    return Path(path)
+
+
+def _description(result: Result, arrays: dict[str, np.ndarray]) -> tuple[dict[str, Any], list[str]]:
+    """JSON of what is not draws or statistics, and notes of what was left out; arrays go to `arrays`."""
+    made: dict[str, Any] = {"format": _FORMAT, "space": _describe(result.target.space, arrays, "space")}
+    notes: list[str] = []
+    for name in ("target", "kernel"):
+        found: dict[str, np.ndarray] = {}
+        try:
+            made[name] = _describe(getattr(result, name), found, name)
+            arrays |= found
+        except _CannotStore as why:
+            made[name] = {"left_out": _name(getattr(result, name))}
+            notes.append(f"The {name} was left out: {why}.")
+    names = [field.name for field in dataclasses.fields(result) if field.name not in _ELSEWHERE]
+    try:
+        made["rest"] = {name: _describe(getattr(result, name), arrays, name) for name in names}
+    except _CannotStore as why:
+        raise ValueError(
+            f"Only arrays in lists, tuples and dictionaries can be stored, but of what was kept {why}."
+        ) from why
+    made["states"] = _describe([result.states.x, result.states.log_prob], arrays, "states")
+    made["reports"] = [str(report) for report in result.reports]
+    return made, notes
+
+
+def load(path: str | Path) -> Result:
+    """The result that `Result.save` wrote. What could not be stored is named in its place."""
+    xarray, path = _xarray(), Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"A result must be a file, but there is none at {path}.")
+    try:
+        with xarray.open_datatree(path, engine="h5netcdf") as opened:
+            tree = opened.load()
+        description = json.loads(tree["discrax"].attrs["description"])
+    except (OSError, KeyError, ValueError, TypeError, AttributeError, RuntimeError) as error:
+        raise ValueError(
+            f"{path} must be a file that Result.save wrote, but it cannot be read as one: {error}."
+        ) from error
+    if description.get("format") != _FORMAT:
+        raise ValueError(f"{path} must have format {_FORMAT}, but has {description.get('format')}.")
+    arrays = {str(name): np.asarray(values) for name, values in tree["discrax"].data_vars.items()}
+
+    def group(name: str) -> dict[str, np.ndarray]:
+        return {str(key): np.asarray(values) for key, values in tree[name].data_vars.items()} if name in tree else {}
+
+    space = _made(description["space"], arrays)
+    target, kernel = (_made(description[name], arrays) for name in ("target", "kernel"))
+    x, log_prob = _made(description["states"], arrays)
+    rest = {name: _made(value, arrays) for name, value in description["rest"].items()}
+    return Result(
+        target=LeftOut(space, description["target"]["left_out"]) if target is None else target,
+        kernel=LeftOutKernel(description["kernel"]["left_out"]) if kernel is None else kernel,
+        draws=group("posterior").get("x"),
+        warmup_draws=group("warmup_posterior").get("x"),
+        stats=group("sample_stats"),
+        warmup_stats=group("warmup_sample_stats"),
+        states=State(x, log_prob, None),
+        reports=tuple(description["reports"]),
+        **rest | {"moments": None if rest["moments"] is None else Moments(*rest["moments"])},
+    )
+
+
+def _xarray() -> Any:
+    try:
+        import h5netcdf  # noqa: F401
+        import xarray
+    except ImportError as error:
+        raise ImportError("Results are stored by xarray and h5netcdf: pip install 'discrax[arviz]'.") from error
+    return xarray
+
+
+def _axes(array: np.ndarray) -> tuple[str, ...]:
+    return ("chain", "draw", *(f"axis_{i}" for i in range(np.ndim(array) - 2)))
+
+
+def _name(thing: Any) -> str:
+    thing = bare(thing) if isinstance(thing, Target) else thing
+    return thing.name if isinstance(thing, LeftOut | LeftOutKernel) else type(thing).__name__
+
+
+def _describe(value: Any, arrays: dict[str, np.ndarray], prefix: str) -> Any:
+    """JSON of a tree, whose arrays go to `arrays`."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, np.ndarray | jax.Array | np.generic):
+        if isinstance(value, jax.Array) and jnp.issubdtype(value.dtype, jax.dtypes.prng_key):
+            raise _CannotStore("it holds a random key")
+        name = f"{prefix}_{len(arrays)}"
+        arrays[name] = np.asarray(value)
+        return {"array": name, "jax": isinstance(value, jax.Array)}
+    if isinstance(value, dict) and all(isinstance(key, str) for key in value):
+        return {"dict": {key: _describe(part, arrays, prefix) for key, part in value.items()}}
+    if isinstance(value, tuple | list):
+        kind = "list" if isinstance(value, list) else "tuple"
+        return {kind: [_describe(part, arrays, prefix) for part in value]}
+    kind = type(value) if isinstance(value, eqx.Module) else value
+    if isinstance(value, Captured) or not callable(kind):
+        raise _CannotStore(
+            "it holds a function" if isinstance(value, Captured) else f"it holds a {type(value).__name__}"
+        )
+    module, name = getattr(kind, "__module__", ""), getattr(kind, "__qualname__", "<unnamed>")
+    if not module.startswith("discrax.") or "<" in name:
+        raise _CannotStore(f"it holds {name.split('.')[-1]}, which is code of yours")
+    if kind is value:
+        return {"function": f"{module}:{name}"}
+    fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}  # pyright: ignore
+    described = {name: _describe(part, arrays, prefix) for name, part in fields.items()}
+    return {"class": f"{module}:{name}", "fields": described}
+
+
+def _made(value: Any, arrays: dict[str, np.ndarray]) -> Any:
+    """What `_describe` described; None for what was left out."""
+    if not isinstance(value, dict) or "left_out" in value:
+        return None if isinstance(value, dict) else value
+    if "array" in value:
+        array = arrays[value["array"]]
+        return jnp.asarray(array) if value["jax"] else array
+    if "dict" in value:
+        return {key: _made(part, arrays) for key, part in value["dict"].items()}
+    for kind in (list, tuple):
+        if kind.__name__ in value:
+            return kind(_made(part, arrays) for part in value[kind.__name__])
+    if "function" in value:
+        return _ours(value["function"])
+    found = _ours(value["class"])
+    if not (isinstance(found, type) and issubclass(found, eqx.Module)):
+        raise ValueError(f"A stored object must be of a class of discrax, but got {value['class']}.")
+    made = object.__new__(found)
+    for field, part in value["fields"].items():
+        object.__setattr__(made, field, _made(part, arrays))
+    return made
+
+
+def _ours(place: str) -> Any:
+    """A class or a function of this library by its name; nothing else is looked up."""
+    module, _, name = place.partition(":")
+    if not module.startswith("discrax."):
+        raise ValueError(f"A stored object must come from discrax, but got {place}.")
+    try:
+        found: Any = importlib.import_module(module)
+        for part in name.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError):
+        raise ValueError(f"{place} must be known to this version of discrax, but it is not.") from None
+    return found
