@@ -6,7 +6,8 @@
 
 Some things are not as there. A read returns the best state that its chain met, not the last one. Beta changes after
 every sweep, so that `num_sweeps_per_beta` must divide `num_sweeps` but has no further effect. Where initial states are
-given, reads begin half way between the ends of `beta_range`, so as not to lose what they were given.
+given, reads begin half way between the ends of `beta_range`, so as not to lose what they were given. Ctrl-C and SIGTERM
+end a search with what it has found.
 """
 
 from collections.abc import Callable, Hashable, Sequence
@@ -16,9 +17,12 @@ from typing import Any
 import dimod
 import numpy as np
 
+from discrax.core.checks import describe, whole
+from discrax.core.interrupts import Interrupts
 from discrax.problems.problem import BinaryQuadratic
 from discrax.problems.qubo import QUBO
-from discrax.solving.engine import Budget
+from discrax.solving.clock import Budget, Clock
+from discrax.solving.schedules import checked_betas
 from discrax.solving.sites import search_by_sites
 
 _KINDS = ("linear", "geometric")
@@ -122,20 +126,23 @@ class DiscraxSampler(dimod.Sampler, dimod.Initialized):
         searching = perf_counter_ns()
         betas = None if beta_range is None else (float(beta_range[0]), float(beta_range[1]))
         if variables and num_sweeps > 0:
-            reports = search_by_sites(
-                quadratic_of(bqm)[0],
-                num_chains=len(states),
-                seed=int(seed),
-                start=None if initial_states is None else states,
-                budget=Budget(num_steps=num_sweeps),
-                betas=betas,
-                schedule=beta_schedule_type,
-                restarts=False,
-            )
-            for report in reports:
-                states = report.best_states
-                if interrupt_function is not None and interrupt_function():
-                    break
+            with Interrupts() as interrupts:
+                budget = Budget(num_steps=int(num_sweeps))
+                reports = search_by_sites(
+                    quadratic_of(bqm)[0],
+                    num_chains=len(states),
+                    seed=int(seed),
+                    start=None if initial_states is None else states,
+                    budget=budget,
+                    betas=betas,
+                    schedule=beta_schedule_type,
+                    num_rounds=1,
+                    clock=Clock(budget, is_asked_to_stop=lambda: interrupts.requested),
+                )
+                for report in reports:
+                    states = report.best_states
+                    if interrupt_function is not None and interrupt_function():
+                        break
         found = perf_counter_ns()
 
         values = 2 * states - 1 if bqm.vartype is dimod.SPIN else states
@@ -152,12 +159,17 @@ class DiscraxSampler(dimod.Sampler, dimod.Initialized):
 def _check_schedule(num_sweeps: int, num_sweeps_per_beta: int, beta_range: Sequence[float] | None, kind: str) -> None:
     if kind not in _KINDS:
         raise ValueError(f"beta_schedule_type is one of {', '.join(_KINDS)}, but got {kind!r}.")
-    if num_sweeps_per_beta < 1:
-        raise ValueError(f"num_sweeps_per_beta is 1 or more, but got {num_sweeps_per_beta}.")
+    whole("num_sweeps_per_beta", num_sweeps_per_beta, least=1)
+    whole("num_sweeps", num_sweeps)
     if num_sweeps < 0 or num_sweeps % num_sweeps_per_beta:
         raise ValueError(
             f"num_sweeps is not negative and a multiple of num_sweeps_per_beta = {num_sweeps_per_beta}, "
             f"but got {num_sweeps}."
         )
-    if beta_range is not None and (len(beta_range) != 2 or not 0 < beta_range[0] <= beta_range[1]):
-        raise ValueError(f"beta_range is two inverse temperatures, 0 < first <= last, but got {beta_range}.")
+    if beta_range is not None:
+        try:
+            checked_betas(beta_range, may_be_equal=True)
+        except ValueError:
+            raise ValueError(
+                f"beta_range is two inverse temperatures, 0 < first <= last, but got {describe(beta_range)}."
+            ) from None

@@ -10,7 +10,7 @@ whichever way is better.
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -18,11 +18,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Integer
 
-from discrax.core.space import Space
-from discrax.core.target import Target, exact_evaluation
+from discrax.core.checks import number
+from discrax.core.closures import capture
+from discrax.core.space import Space, check_space
+from discrax.core.target import Target, embedding_of, exact_evaluation
 from discrax.problems.problem import Problem
 
 Function = Callable[[Array], Any]
+
+_STATES_AT_ONCE = 64
 
 
 class _Penalised(eqx.Module):
@@ -48,12 +52,15 @@ class Custom(Problem):
     space) to a number; they are traced by JAX, so that a search can run on a device. `violations` is 0 where a state
     is feasible and positive elsewhere; `penalty` is its price. `repair` is a plain Python function from a state's
     codes to those of a feasible state. Without it, single sites are changed as long as that lowers the violations,
-    which may end at a state that is not feasible.
+    which may end at a state that is not feasible. A state whose objective is NaN or infinite is not feasible either.
+
+    The functions are traced here: what they read from elsewhere may change later, the problem does not.
     """
 
-    function: Function
+    function: Function  # as it was given
     _space: Space
-    violations_function: Function | None
+    _objective: "_Traced"
+    _violations: "_Traced | None"
     repair_function: Callable[[np.ndarray], Any] | None
     sense: str  # pyright: ignore[reportIncompatibleVariableOverride]
     penalty: float
@@ -68,8 +75,7 @@ class Custom(Problem):
         sense: str = "max",
         penalty: float = 1.0,
     ):
-        if not isinstance(space, Space):
-            raise TypeError(f"space must be a discrax space, such as Binary(100), but got {type(space).__name__}.")
+        check_space(space)
         if len(space.shape) != 1:
             raise ValueError(
                 f"A problem has one axis of sites, but the space has shape {space.shape}; give it "
@@ -77,18 +83,17 @@ class Custom(Problem):
             )
         if sense not in ("max", "min"):
             raise ValueError(f'sense must be "max" or "min", but got {sense!r}.')
-        if not (np.isfinite(penalty) and penalty > 0):
-            raise ValueError(f"penalty must be a positive number, but got {penalty}.")
-        for name, given in (("objective", function), ("violations", violations)):
-            if given is not None:
-                _check_traceable(name, given, space)
+        penalty = number("penalty", penalty, above=0)
+        if repair is not None and not callable(repair):
+            raise TypeError(f"repair must be a function of a state's codes, but got {type(repair).__name__}.")
         vars(self).update(
             function=function,
             _space=space,
-            violations_function=violations,
+            _objective=_traced("objective", function, space),
+            _violations=None if violations is None else _traced("violations", violations, space),
             repair_function=repair,
             sense=sense,
-            penalty=float(penalty),
+            penalty=penalty,
         )
 
     @property
@@ -98,15 +103,16 @@ class Custom(Problem):
     @cached_property
     def target(self) -> Target:
         sign = 1.0 if self.sense == "max" else -1.0
-        return Target.from_log_prob(_Penalised(self.function, self.violations_function, sign, self.penalty), self.space)
+        violations = None if self._violations is None else self._violations.single
+        return Target.from_log_prob(_Penalised(self._objective.single, violations, sign, self.penalty), self.space)
 
     def objective(self, x: Integer[np.ndarray, "*batch n"]) -> Float[np.ndarray, "*batch"]:
-        return _in_double_precision(self.function, self.space, x)
+        return _in_double_precision(self._objective, self.space, x)
 
     def violations(self, x: Integer[np.ndarray, "*batch n"]) -> Float[np.ndarray, "*batch"]:
-        if self.violations_function is None:
+        if self._violations is None:
             return np.zeros(np.shape(x)[:-1])
-        return _in_double_precision(self.violations_function, self.space, x)
+        return _in_double_precision(self._violations, self.space, x)
 
     def repair(self, x: Integer[np.ndarray, " n"]) -> Integer[np.ndarray, " n"]:
         if self.is_feasible(x).all():
@@ -114,8 +120,13 @@ class Custom(Problem):
         if self.repair_function is None:
             return self._with_fewer_violations(x)
         repaired = np.asarray(self.repair_function(np.array(x)))
-        self.space.check(repaired)
-        return repaired
+        try:
+            self.space.check(repaired)
+            if repaired.shape != np.shape(x):
+                raise ValueError(f"Expected one state, but got an array of shape {repaired.shape}.")
+        except ValueError as error:
+            raise ValueError(f"repair must return the codes of a state, but: {error}") from None
+        return repaired.astype(self.space.dtype)
 
     def _with_fewer_violations(self, x: Integer[np.ndarray, " n"]) -> Integer[np.ndarray, " n"]:
         x = np.array(x)
@@ -131,8 +142,8 @@ class Custom(Problem):
     @cached_property
     def _violation_ratios(self) -> Callable[[Array], Array]:
         """How much each single-site change lowers the violations."""
-        assert self.violations_function is not None
-        lacking = Target.from_log_prob(_Penalised(self.violations_function, None, -1.0, 1.0), self.space)
+        assert self._violations is not None
+        lacking = Target.from_log_prob(_Penalised(self._violations.single, None, -1.0, 1.0), self.space)
         return jax.jit(lambda x: exact_evaluation(lacking, x).ratios)
 
     def start(self, generator: np.random.Generator, num_chains: int) -> Integer[np.ndarray, "chains n"]:
@@ -145,31 +156,53 @@ class Custom(Problem):
         return f"Custom({name}, {type(self.space).__name__} of {self.space.num_sites:,} sites, {self.sense})"
 
 
-def _in_double_precision(function: Function, space: Space, x: np.ndarray) -> Float[np.ndarray, "*batch"]:
+class _Traced(NamedTuple):
+    """A function as it was when the problem was stated, in the precision of searches and in double."""
+
+    single: Function
+    double: Function
+
+
+def _traced(name: str, function: Any, space: Space) -> _Traced:
+    _check_traceable(name, function, space)
+    with jax.enable_x64(True):
+        double = capture(function, embedding_of(space))
+    return _Traced(capture(function, embedding_of(space)), double)
+
+
+def _in_double_precision(traced: _Traced, space: Space, x: np.ndarray) -> Float[np.ndarray, "*batch"]:
     x = np.asarray(x)
     with jax.enable_x64(True):
-        values = _values(function, space, jnp.asarray(x.reshape(-1, x.shape[-1]), space.dtype))
+        values = _values(traced.double, space, jnp.asarray(x.reshape(-1, x.shape[-1]), space.dtype))
         return np.asarray(values, np.float64).reshape(x.shape[:-1])
 
 
 @eqx.filter_jit
 def _values(function: Function, space: Space, x: Integer[Array, "states n"]) -> Float[Array, " states"]:
-    return jax.vmap(lambda state: _as_float(function(space.embed(state))))(x)
+    return jax.lax.map(lambda state: _as_float(function(space.embed(state))), x, batch_size=_STATES_AT_ONCE)
 
 
 def _check_traceable(name: str, function: Any, space: Space) -> None:
     if not callable(function):
         raise TypeError(f"The {name} must be a function of the embedding, but got {type(function).__name__}.")
-    e = jax.eval_shape(space.embed, jax.ShapeDtypeStruct(space.shape, space.dtype))
+    e = embedding_of(space)
     try:
-        value = jax.eval_shape(function, e)
+        value = jax.eval_shape(lambda e: function(e), e)  # an object may be callable and not hashable
     except Exception as error:
         raise TypeError(
             f"The {name} must be a function that JAX can trace, but on an array of shape {e.shape} it raises "
-            f"{type(error).__name__}: {str(error).splitlines()[0]} Write it with jax.numpy (jnp.where in place of if)."
+            f"{type(error).__name__}: {_first_line(error)} Write it with jax.numpy (jnp.where in place of if)."
         ) from error
     if getattr(value, "shape", None) != ():
         raise ValueError(
             f"The {name} must return one number, but on an array of shape {e.shape} it returns "
             f"{f'shape {value.shape}' if hasattr(value, 'shape') else type(value).__name__}."
         )
+    if not (jnp.issubdtype(value.dtype, jnp.floating) or jnp.issubdtype(value.dtype, jnp.integer)) and (
+        value.dtype != bool
+    ):
+        raise ValueError(f"The {name} must return a real number, but it returns {value.dtype}.")
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [""])[0]

@@ -29,10 +29,12 @@ import numpy as np
 from jaxtyping import Array, Float, Integer, PRNGKeyArray
 
 from discrax.core import random
+from discrax.core.checks import real_array, whole
 from discrax.core.levels import is_level
 from discrax.core.space import Categorical
 from discrax.core.stochastic import Batch, BatchRatios
 
+_MOST_SIMULATED = 20_000  # facilities or customers; each pair has a cost
 _SCENARIOS = 256  # of demands, fixed, whose mean cost is the log-probability
 
 
@@ -56,7 +58,7 @@ class FacilityLocation(BatchRatios):
     batch_size: int = eqx.field(static=True)
 
     def __init__(self, opening, transport, capacity, penalty, demand, spread=0.5, *, batch_size: int = 1):
-        transport = np.asarray(transport, np.float64)
+        transport = real_array("transport", transport)
         if transport.ndim != 2 or transport.shape[0] < 2 or transport.shape[1] < 1:
             raise ValueError(
                 "transport is a table of at least two facilities by at least one customer, but its shape is "
@@ -69,9 +71,7 @@ class FacilityLocation(BatchRatios):
         self.demand = _checked("demand", demand, num_customers)
         self.spread = _checked("spread", spread, num_customers)
         self.transport = _checked("transport", transport, num_customers)
-        if isinstance(batch_size, bool) or not isinstance(batch_size, int | np.integer) or batch_size < 1:
-            raise ValueError(f"batch_size is a whole number of scenarios, at least 1, but got {batch_size!r}.")
-        self.batch_size = int(batch_size)
+        self.batch_size = whole("batch_size", batch_size, least=1)
         self.space = Categorical(num_facilities + num_customers, num_facilities)
         self.scenarios = self._demands(random.as_threefry(jax.random.key(0)), _SCENARIOS)
 
@@ -87,12 +87,9 @@ class FacilityLocation(BatchRatios):
         120, more than the longest way. Positions, demands, capacities and the form of opening costs are theirs; the
         prices are ours.
         """
-        if num_facilities < 2 or num_customers < 1:
-            raise ValueError(
-                "A problem has at least two facilities and a customer, but got "
-                f"num_facilities={num_facilities} and num_customers={num_customers}."
-            )
-        generator = np.random.default_rng(seed)
+        whole("num_facilities", num_facilities, least=2, most=_MOST_SIMULATED)
+        whole("num_customers", num_customers, least=1, most=_MOST_SIMULATED)
+        generator = np.random.default_rng(whole("seed", seed, least=0))
         facilities, customers = generator.random((num_facilities, 2)), generator.random((num_customers, 2))
         demand = generator.uniform(5, 35, num_customers)
         capacity = generator.uniform(10, 160, num_facilities)
@@ -110,7 +107,10 @@ class FacilityLocation(BatchRatios):
 
         By default a unit bought elsewhere costs twice the dearest transport and a unit of the dearest capacity.
         """
-        fixed, capacity, demand, cost = (np.asarray(given, np.float64) for given in (fixed, capacity, demand, cost))
+        fixed, capacity, demand, cost = (
+            real_array(name, given)
+            for name, given in (("fixed", fixed), ("capacity", capacity), ("demand", demand), ("cost", cost))
+        )
         if cost.shape != (fixed.size, demand.size):
             raise ValueError(
                 f"cost has a row a facility and a column a customer, {(fixed.size, demand.size)}, but its shape is "
@@ -205,12 +205,11 @@ class FacilityLocation(BatchRatios):
 
 def _checked(name: str, values, size: int) -> Float[Array, "..."]:
     """Numbers, not negative; one number stands for all."""
-    values = np.asarray(values, np.float64)
+    values = real_array(name, values)
     if values.ndim == 0:
         values = np.full(size, values)
     if values.shape[-1:] != (size,) or (name != "transport" and values.ndim != 1):
         raise ValueError(f"{name} has {size} numbers here, but its shape is {values.shape}.")
-    if not np.isfinite(values).all() or (values < 0).any():
-        worst = values[~(values >= 0) | ~np.isfinite(values)][0]
-        raise ValueError(f"{name} holds finite numbers, none of them negative, but one is {worst:g}.")
+    if (values < 0).any():
+        raise ValueError(f"{name} holds finite numbers, none of them negative, but one is {values.min():g}.")
     return jnp.asarray(values, jnp.result_type(float))

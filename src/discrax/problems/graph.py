@@ -8,6 +8,12 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
+from discrax.core.checks import describe, real_array
+
+_MOST_IN_ALL = 1e30  # in single precision that leaves room for penalties and for fields that pin a site
+_MOST_NODES = 10_000_000  # where there are few edges
+_BYTES_PER_NODE = 100  # of a graph and a search on it
+
 
 @dataclass(frozen=True, eq=False)
 class Graph:
@@ -40,13 +46,14 @@ class Graph:
         edges = edges.astype(np.int64)
         if num_nodes is None:
             num_nodes = int(edges.max()) + 1 if len(edges) else 0 if node_weights is None else len(node_weights)
+        check_num_nodes(num_nodes, len(edges))
         if len(edges) and (edges.min() < 0 or edges.max() >= num_nodes):
             outside = int(edges.min() if edges.min() < 0 else edges.max())
             raise ValueError(f"Edges join nodes 0..{num_nodes - 1}, but one names node {outside}.")
         loops = np.flatnonzero(edges[:, 0] == edges[:, 1])
         if len(loops):
             raise ValueError(f"A graph has no self-loops here, but node {edges[loops[0], 0]} is joined to itself.")
-        weights = _numbers("edge weights", weights, len(edges))
+        weights = _one_each("edge weights", weights, len(edges))
         edges = np.sort(edges, axis=1)
         order = np.lexsort((edges[:, 1], edges[:, 0]))
         edges, weights = edges[order], weights[order]
@@ -64,7 +71,7 @@ class Graph:
             num_nodes,
             edges,
             weights,
-            _numbers("node weights", node_weights, num_nodes),
+            _one_each("node weights", node_weights, num_nodes),
             None if names is None else tuple(names),
         )
 
@@ -73,7 +80,7 @@ class Graph:
         """A graph from a `Graph`, a file, a networkx graph, a scipy.sparse matrix, a dimod BQM or an array of edges.
 
         An array has rows (i, j) or (i, j, weight). Attributes "weight" of a networkx graph's edges and nodes count, and
-        so do the interactions of a BQM.
+        so do the interactions of a BQM. Parallel edges of a networkx multigraph add up.
         """
         if isinstance(graph, Graph):
             return graph
@@ -82,14 +89,15 @@ class Graph:
 
             return read_graph(graph)
         if hasattr(graph, "tocoo"):
-            return _from_matrix(graph.tocoo())
-        if hasattr(graph, "edges") and hasattr(graph, "nodes"):
+            return _from_matrix(graph)
+        if hasattr(graph, "is_directed") and hasattr(graph, "adj"):
             return _from_networkx(graph)
         if hasattr(graph, "quadratic") and hasattr(graph, "variables"):
             return _from_bqm(graph)
-        rows = np.asarray(graph)
+        rows = _rows(graph)
         if rows.ndim == 2 and rows.shape[1] == 3:
-            if (rows[:, :2] != np.round(rows[:, :2])).any():
+            rows = real_array("Edges and their weights", rows)
+            if (rows[:, :2] != np.round(rows[:, :2])).any() or (np.abs(rows[:, :2]) >= 2**53).any():
                 raise ValueError("Edges are rows (i, j, weight) with integers i and j, but some are not integers.")
             return cls.from_edges(rows[:, :2].astype(np.int64), rows[:, 2])
         if rows.ndim == 2 and rows.shape[1] == 2:
@@ -134,18 +142,43 @@ class Graph:
         return f"Graph({self.num_nodes:,} nodes, {self.num_edges:,} edges)"
 
 
-def _numbers(what: str, values: Any, count: int) -> Float[np.ndarray, " count"]:
-    values = np.ones(count) if values is None else np.asarray(values, np.float64)
+def check_sum(what: str, *terms: Float[np.ndarray, "..."]) -> None:
+    """No sum of some of the terms may overflow in a search: what is infinite cannot be compared."""
+    total = sum(float(np.abs(each).sum()) for each in terms)
+    if not total < _MOST_IN_ALL:
+        raise ValueError(f"{what} must add up to less than {_MOST_IN_ALL:.0e}, but they do not; divide by the largest.")
+
+
+def check_num_nodes(num_nodes: int, num_edges: int) -> None:
+    """Nodes are numbered one after another; names such as 10^9 would make arrays of nodes that are not there."""
+    if num_nodes > max(_MOST_NODES, 100 * num_edges):
+        raise ValueError(
+            f"Nodes are numbered 0..n-1, so that this graph would have {num_nodes:,} nodes, with {num_edges:,} edges, "
+            f"and take {num_nodes * _BYTES_PER_NODE / 2**30:,.0f} GiB; number the nodes that have edges one after "
+            "another, as numpy.unique(edges, return_inverse=True) does."
+        )
+
+
+def _one_each(what: str, values: Any, count: int) -> Float[np.ndarray, " count"]:
+    values = np.ones(count) if values is None else real_array(f"The {what}", values)
     if values.shape != (count,):
         raise ValueError(f"There must be {count} {what}, but their shape is {values.shape}.")
-    if not np.isfinite(values).all():
-        raise ValueError(f"The {what} must be finite, but some are NaN or infinite.")
     return values
 
 
+def _rows(graph: Any) -> np.ndarray:
+    try:
+        return np.asarray(graph)
+    except ValueError:  # rows of different lengths
+        raise TypeError(
+            "A graph's edges are rows (i, j) or (i, j, weight), but got rows of different lengths."
+        ) from None
+
+
 def _from_matrix(matrix: Any) -> Graph:
-    if matrix.shape[0] != matrix.shape[1]:
+    if len(matrix.shape) != 2 or matrix.shape[0] != matrix.shape[1]:
         raise ValueError(f"A graph's matrix is square, but got shape {matrix.shape}.")
+    matrix = matrix.tocoo()
     stored = matrix.data != 0
     edges = np.stack([matrix.row[stored], matrix.col[stored]], axis=1).astype(np.int64)
     return Graph.from_edges(edges, matrix.data[stored], num_nodes=matrix.shape[0])
@@ -162,9 +195,22 @@ def _from_bqm(model: Any) -> Graph:
 def _from_networkx(graph: Any) -> Graph:
     names = list(graph.nodes)
     place = {name: i for i, name in enumerate(names)}
-    rows = [(place[a], place[b], float(data.get("weight", 1.0))) for a, b, data in graph.edges(data=True)]
-    edges = np.array([row[:2] for row in rows], np.int64).reshape(-1, 2)
-    node_weights = [float(data.get("weight", 1.0)) for _, data in graph.nodes(data=True)]
-    return Graph.from_edges(
-        edges, [row[2] for row in rows], num_nodes=len(names), node_weights=node_weights, names=names
-    )
+    weights: dict[tuple[int, int], float] = {}
+    for a, b, data in graph.edges(data=True):
+        # Parallel edges of a multigraph add up; the two directions of a directed one are the same edge, told twice.
+        pair = (place[a], place[b]) if graph.is_directed() else (min(place[a], place[b]), max(place[a], place[b]))
+        weights[pair] = weights.get(pair, 0.0) + _weight(data, f"edge {a}-{b}")
+    edges = np.array(list(weights), np.int64).reshape(-1, 2)
+    node_weights = [_weight(data, f"node {name}") for name, data in graph.nodes(data=True)]
+    return Graph.from_edges(edges, list(weights.values()), num_nodes=len(names), node_weights=node_weights, names=names)
+
+
+def _weight(data: dict, of: str) -> float:
+    weight = data.get("weight", 1.0)
+    try:
+        number = float(weight)
+    except (TypeError, ValueError, OverflowError):
+        number = np.nan
+    if not np.isfinite(number):
+        raise ValueError(f'The attribute "weight" of {of} must be a finite number, but is {describe(weight)}.')
+    return number

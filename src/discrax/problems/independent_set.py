@@ -19,9 +19,10 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float, Int, Integer
 
+from discrax.core.checks import number
 from discrax.problems.graph import Graph
 from discrax.problems.problem import BinaryProblem, BinaryQuadratic
-from discrax.problems.states import checked_penalty, graph_with_nodes, named, per_state
+from discrax.problems.states import graph_with_nodes, named, per_state
 
 _MOST_NODES_FOR_A_BOUND = 20_000
 _MOST_CONFLICTS = 100_000_000
@@ -46,7 +47,7 @@ class _ConflictFreeSet(BinaryProblem):
                 f"{node_weights[node]:g}; leave such nodes out."
             )
         vars(self).update(
-            graph=graph, penalty=checked_penalty(penalty), weighted=bool(weighted), node_weights=node_weights
+            graph=graph, penalty=number("penalty", penalty, least=1), weighted=bool(weighted), node_weights=node_weights
         )
 
     @abstractmethod

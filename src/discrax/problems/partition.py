@@ -16,7 +16,8 @@ from typing import Any, ClassVar
 import numpy as np
 from jaxtyping import Float, Int, Integer
 
-from discrax.core.space import code_dtype
+from discrax.core.checks import number, whole
+from discrax.core.space import Categorical, code_dtype
 from discrax.problems.graph import Graph
 from discrax.problems.problem import Labelling, Problem
 from discrax.problems.states import graph_with_nodes, named, per_state, totals
@@ -38,22 +39,24 @@ class Partition(Problem):
 
     def __init__(self, graph: Any, num_parts: int = 3, *, balance: float = 1.0):
         graph = graph_with_nodes(graph)
-        if isinstance(num_parts, bool) or not isinstance(num_parts, int | np.integer):
-            raise TypeError(f"num_parts must be a whole number, but got {num_parts!r}.")
+        num_parts = whole("num_parts", num_parts)
         if not 2 <= num_parts <= graph.num_nodes:
             raise ValueError(
                 f"num_parts must lie in 2..{graph.num_nodes}, the number of nodes, but is {num_parts}."
                 if graph.num_nodes > 1
                 else "A partition needs at least two nodes, but this graph has one."
             )
-        if not (np.isfinite(balance) and balance >= 0):
-            raise ValueError(f"balance must be a number of at least 0, but got {balance}.")
-        vars(self).update(graph=graph, num_parts=int(num_parts), balance=float(balance))
+        balance = number("balance", balance, least=0)
+        vars(self).update(graph=graph, num_parts=num_parts, balance=balance)
 
     @property
     def model(self) -> Labelling:
         graph = self.graph
         return Labelling(graph.num_nodes, self.num_parts, graph.edges, graph.weights, _CUT_COST, self.balance)
+
+    @cached_property
+    def space(self) -> Categorical:
+        return Categorical(self.graph.num_nodes, self.num_parts)  # a search site by site never builds the target
 
     @cached_property
     def target(self) -> BalancedLabels:

@@ -18,6 +18,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from jaxtyping import Float, Int, Integer
 
+from discrax.core.checks import number, real_array
+from discrax.problems.graph import check_num_nodes, check_sum
 from discrax.problems.problem import BinaryProblem, BinaryQuadratic
 from discrax.problems.readers import QuadraticForm, read_qubo
 from discrax.problems.states import Flips, per_state, plain, totals
@@ -86,7 +88,7 @@ class QUBO(BinaryProblem):
         if vartype not in ("BINARY", "SPIN"):
             raise ValueError(f'vartype must be "BINARY" or "SPIN", but got {vartype!r}.')
         is_spin = vartype == "SPIN"
-        energy = _energy(np.asarray(Q, np.float64), edges, weights, offset, is_spin)
+        energy = _energy(real_array("The linear terms of a QUBO", Q), edges, weights, offset, is_spin)
         n = len(energy.linear)
         if n == 0:
             raise ValueError("A QUBO needs at least one variable, but this one is empty.")
@@ -139,7 +141,10 @@ class QUBO(BinaryProblem):
 
 def _energy(linear: Float[np.ndarray, "..."], edges: Any, weights: Any, offset: float, is_spin: bool) -> _Energy:
     """Each pair once, the smaller first: pairs given twice add up; x_i x_i = x_i is linear, and s_i s_i = 1."""
-    edges = np.asarray(edges)
+    try:
+        edges = np.asarray(edges)
+    except ValueError:
+        raise ValueError("Edges are pairs of integers, (m, 2), but got rows of different lengths.") from None
     if edges.size == 0:
         edges = np.zeros((0, 2), np.int64)
     if linear.ndim != 1:
@@ -152,11 +157,11 @@ def _energy(linear: Float[np.ndarray, "..."], edges: Any, weights: Any, offset: 
         raise ValueError(f"Edges join variables 0..{n - 1}, but one names variable {outside}.")
     if weights is None:
         raise ValueError("Edges need `weights`, one number per edge.")
-    weights = np.asarray(weights, np.float64)
+    weights = real_array("The weights of a QUBO", weights)
+    offset = number("offset", offset)
     if weights.shape != (len(edges),):
         raise ValueError(f"There must be {len(edges)} weights, one per edge, but their shape is {weights.shape}.")
-    if not (np.isfinite(linear).all() and np.isfinite(weights).all() and np.isfinite(offset)):
-        raise ValueError("The terms of a QUBO must be finite, but some are NaN or infinite.")
+    check_sum("The terms of a QUBO", linear, weights, np.array(offset))
     edges = np.sort(edges.astype(np.int64), axis=1)
     is_loop = edges[:, 0] == edges[:, 1]
     if is_spin:
@@ -174,16 +179,22 @@ def _parts_of_matrix(Q: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     if isinstance(Q, Mapping):
         raise TypeError(f"A QUBO is {_FORMS}, but got a dict; pass dimod.BQM.from_qubo(Q).")
     if hasattr(Q, "tocoo"):
+        if len(Q.shape) != 2:
+            raise ValueError(f"A QUBO is {_FORMS}, but got a sparse array of shape {Q.shape}.")
         entries = Q.tocoo()
         shape, edges, weights = Q.shape, np.stack([entries.row, entries.col], axis=1), entries.data
     else:
         try:
-            Q = np.asarray(Q, np.float64)
-        except (TypeError, ValueError):
-            raise TypeError(f"A QUBO is {_FORMS}, but got {type(Q).__name__}.") from None
+            given = np.asarray(Q)
+        except ValueError:
+            given = None  # rows of different lengths
+        if given is None or (given.ndim == 0 and given.dtype.kind not in "biufc"):
+            raise TypeError(f"A QUBO is {_FORMS}, but got {type(Q).__name__}.")
+        Q = real_array("The terms of a QUBO", given)
         shape, edges, weights = Q.shape, np.argwhere(Q), Q[np.nonzero(Q)] if Q.ndim else Q
     if len(shape) != 2 or shape[0] != shape[1]:
         raise ValueError(f"A QUBO is {_FORMS}, but got an array of shape {shape}.")
+    check_num_nodes(shape[0], len(edges))
     return np.zeros(shape[0]), edges, weights
 
 

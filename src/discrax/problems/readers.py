@@ -12,7 +12,8 @@
 | `npz`     | .npz                               | a square matrix from `scipy.sparse.save_npz`                       |
 
 A `.txt` is rudy if its first line is `n m` and either m lines follow or the next line has three columns; else it is an
-edge list. Where a file numbers its nodes from 1, `Graph.names` are those numbers.
+edge list, unless it may as well be a rudy file of which lines are missing: then it is refused. Where a file numbers its
+nodes from 1, `Graph.names` are those numbers. Parallel edges of GraphML and GML add up.
 
 A formula in `.cnf` becomes the graph of its conflicts: a node for each literal of each clause, named (clause, literal);
 edges join the literals of a clause, and each literal to its negations. An independent set of m nodes, one per clause,
@@ -32,7 +33,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
-from discrax.problems.graph import Graph
+from discrax.problems.graph import Graph, check_num_nodes
 
 _EXAMPLES = Path(__file__).parent / "examples"
 _COMMENTS = ("#", "%")
@@ -96,11 +97,14 @@ def read_qubo(path: str | Path) -> QuadraticForm:
             numbers.append(number)
             rows.append(line)
     table = _table(text, numbers, rows, "i j bias")
+    if header is not None:
+        _check_num_nodes(text, header[0], header[1][0], len(rows))
     pairs, biases = table[:, :2].astype(np.int64), table[:, 2]
     if header is None:
         if not rows:
             raise text.error(len(text.lines), "There are no lines `i j bias`.")
         num_nodes = int(pairs.max()) + 1
+        _check_num_nodes(text, numbers[int(pairs.max(axis=1).argmax())], num_nodes, len(rows))
     else:
         num_nodes, num_diagonal, num_elements = header[1]
         is_diagonal = pairs[:, 0] == pairs[:, 1]
@@ -238,6 +242,13 @@ def _count(text: _Text, number: int, word: str) -> int:
     return count
 
 
+def _check_num_nodes(text: _Text, number: int, num_nodes: int, num_edges: int) -> None:
+    try:
+        check_num_nodes(num_nodes, num_edges)
+    except ValueError as error:
+        raise text.error(number, str(error)) from None
+
+
 def _table(text: _Text, numbers: Sequence[int], rows: list[str], form: str) -> Float[np.ndarray, "rows columns"]:
     """The numbers in rows such as `i j weight`; all but weights and biases are whole."""
     columns = form.split()
@@ -345,7 +356,21 @@ def _txt(text: _Text) -> Graph:
         body = rows[1:]
         if int(first[1]) == len(body) or (body and len(body[0].split()) == 3):
             return _rudy(text)
+        _check_no_header(text, int(first[0]), int(first[1]), body)
     return _edge_list(text)
+
+
+def _check_no_header(text: _Text, num_nodes: int, num_edges: int, body: list[str]) -> None:
+    """Refuses a list of edges whose first line may as well announce more edges than there are."""
+    if not len(body) < num_edges <= num_nodes * (num_nodes - 1) // 2:
+        return
+    table = _quick_table(body) if body else np.zeros((0, 2))
+    if table is not None and table.shape[1] == 2 and ((table >= 1) & (table <= num_nodes)).all():
+        raise text.error(
+            text.data[0][0],
+            f"This announces {num_nodes} nodes and {num_edges} edges, of which {len(body)} are there, or it is an edge "
+            "itself. Give the file the ending .edges if it is, and else look for the lines that are missing.",
+        )
 
 
 def _rudy(text: _Text) -> Graph:
@@ -355,6 +380,7 @@ def _rudy(text: _Text) -> Graph:
         raise text.error(number, f"Expected `n m`, the numbers of nodes and edges, but got {_short(got)}.")
     num_nodes, num_edges = (_count(text, numbers[0], word) for word in rows[0].split())
     at, numbers, rows = numbers[0], numbers[1:], rows[1:]
+    _check_num_nodes(text, at, num_nodes, len(rows))
     is_weighted = not rows or len(rows[0].split()) != 2
     table = _table(text, numbers, rows, "i j weight" if is_weighted else "i j")
     _check_number_of_edges(text, numbers, at, num_edges)
@@ -372,6 +398,7 @@ def _edge_list(text: _Text) -> Graph:
     if rows and tuple(word.strip("\"'").lower() for word in rows[0].split()[:2]) in _COLUMN_NAMES:
         numbers, rows = numbers[1:], rows[1:]
     announced, at = _announced_nodes(text)
+    _check_num_nodes(text, at, announced or 0, len(rows))
     if not rows:
         if announced is None:
             raise text.error(len(text.lines), "There are no edges, and no line `# nodes: n` says how many nodes.")
@@ -438,6 +465,7 @@ def _dimacs(text: _Text) -> Graph:
     if header is None or header[0] > first:
         raise text.error(first, "A line `p edge n m` must come before the nodes and edges, but there is none.")
     at, num_nodes, num_edges = header
+    _check_num_nodes(text, at, num_nodes, len(numbers["e"]))
 
     def rows(kind: str) -> list[str]:
         return [text.lines[number - 1].lstrip()[1:] for number in numbers[kind]]
@@ -608,12 +636,10 @@ def _graphml(text: _Text) -> Graph:
 
 
 def _find_fault_in_graphml(text: _Text) -> None:
-    """Raises for the first loop, second weight of an edge, or weight that is not a number."""
+    """Raises for the first loop, or weight that is not a finite number."""
     from xml.parsers import expat
 
     weight_keys: set[str] = set()
-    seen: dict[frozenset[str], tuple[float, int]] = {}
-    edge: dict[str, Any] = {}
     weight: dict[str, Any] = {}
     parser = expat.ParserCreate()
 
@@ -625,7 +651,6 @@ def _find_fault_in_graphml(text: _Text) -> None:
             source, target = attributes.get("source", ""), attributes.get("target", "")
             if source == target:
                 raise text.error(number, f"Node {source} is joined to itself, but a graph has no self-loops here.")
-            edge.update(pair=frozenset((source, target)), number=number, weight=1.0)
         elif tag == "data" and attributes.get("key") in weight_keys:
             weight.update(number=number, text="")
 
@@ -637,18 +662,12 @@ def _find_fault_in_graphml(text: _Text) -> None:
         tag = tag.split(":")[-1]
         if tag == "data" and weight:
             try:
-                edge["weight"] = float(weight["text"])
+                number = float(weight["text"])
             except ValueError:
-                raise text.error(weight["number"], f"A weight is a number, but got {_short(weight['text'])}.") from None
+                number = np.nan
+            if not np.isfinite(number):
+                raise text.error(weight["number"], f"A weight is a finite number, but got {_short(weight['text'])}.")
             weight.clear()
-        elif tag == "edge":
-            before = seen.setdefault(edge["pair"], (edge["weight"], edge["number"]))
-            if before[0] != edge["weight"]:
-                raise text.error(
-                    edge["number"],
-                    f"The edge {'-'.join(sorted(edge['pair']))} has the weight {edge['weight']:g} here, "
-                    f"but {before[0]:g} on line {before[1]}.",
-                )
 
     parser.StartElementHandler, parser.CharacterDataHandler, parser.EndElementHandler = begin, characters, end
     parser.Parse("\n".join(text.lines), True)

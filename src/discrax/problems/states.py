@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int, Integer
 
-from discrax.problems.graph import Graph
+from discrax.problems.graph import Graph, check_sum
 from discrax.problems.problem import BinaryQuadratic
 
 _ROUNDING = 1e-9  # of sums of coefficients, relative to the largest
@@ -16,6 +16,7 @@ def graph_with_nodes(graph: Any) -> Graph:
     graph = Graph.of(graph)
     if graph.num_nodes == 0:
         raise ValueError("A problem needs a graph with at least one node, but this one is empty.")
+    check_sum("The weights of the edges and those of the nodes", graph.weights, graph.node_weights)
     return graph
 
 
@@ -74,9 +75,3 @@ def plain(name: Hashable) -> str | int | float:
     if isinstance(name, np.generic):
         name = name.item()
     return name if isinstance(name, str | int | float) else str(name)
-
-
-def checked_penalty(penalty: float) -> float:
-    if not (np.isfinite(penalty) and penalty >= 1):
-        raise ValueError(f"penalty must be a number of at least 1, below which conflicts pay, but got {penalty}.")
-    return float(penalty)

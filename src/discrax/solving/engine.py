@@ -6,13 +6,6 @@ import numpy as np
 from jaxtyping import Float, Integer
 
 
-class Budget(NamedTuple):
-    """How long to search: seconds of wall time, or steps of every chain (sweeps, where a search goes site by site)."""
-
-    seconds: float | None = None
-    num_steps: int | None = None
-
-
 class Report(NamedTuple):
     """Where a search stands. Values are those of the penalised objective, `target.log_prob`: more is better."""
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from discrax.core.files import check_writable
 from discrax.problems.problem import BinaryQuadratic, Problem
 from discrax.solving.engine import Report
 
@@ -32,7 +33,7 @@ class History:
         self.fraction = 0.0
 
     def add(self, report: Report, seconds: float) -> None:
-        best = self._sign * (float(report.best_values.max()) + self._offset)
+        best = self._sign * (float(np.nanmax(report.best_values)) + self._offset)
         mean = self._sign * (float(report.values.mean()) + self._offset)
         share = np.nan
         if self._num_edges * len(report.best_states) * self._num_instances <= _MOST_CHECKED:
@@ -68,7 +69,7 @@ class History:
         figure.axes[1].legend(loc="lower right" if self._problem.sense == "max" else "upper right")
         figure.suptitle(repr(self._problem))
         if path is not None:
-            figure.savefig(path, dpi=150)
+            figure.savefig(check_writable(path), dpi=150)
         return figure
 
 

@@ -7,14 +7,22 @@
 `hot` and `cold` are inverse temperatures, hot < cold.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import jax
+import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Array, Float
 
+from discrax.core.checks import describe
+from discrax.core.programs import compiled
+from discrax.core.target import Target, log_prob
 from discrax.problems.problem import BinaryQuadratic, Labelling, Problem
+from discrax.solving.clock import Clock
 
 KINDS = ("geometric", "linear", "linear-temperature")
+_SAMPLED_CHANGES, _CHANGES_AT_ONCE = 256, 32  # of a problem that is only a function
+_SHARE_OF_COSTS = 0.02  # of a budget
 
 
 class Schedule(NamedTuple):
@@ -22,8 +30,9 @@ class Schedule(NamedTuple):
     cold: float
     kind: str = "geometric"
 
-    def beta(self, p: float) -> float:
-        p = min(max(p, 0.0), 1.0)
+    def beta(self, p: Any) -> Any:
+        """At a share of the search, or at an array of them."""
+        p = np.clip(p, 0.0, 1.0)
         if self.kind == "geometric":
             return self.hot * (self.cold / self.hot) ** p
         if self.kind == "linear":
@@ -31,33 +40,45 @@ class Schedule(NamedTuple):
         return 1 / (1 / self.hot + (1 / self.cold - 1 / self.hot) * p)
 
 
-def make_schedule(problem: Problem, kind: str = "auto", betas: tuple[float, float] | None = None) -> Schedule:
+def make_schedule(
+    problem: Problem, kind: str = "auto", betas: tuple[float, float] | None = None, clock: Clock | None = None
+) -> Schedule:
     """A schedule of that kind, between the given inverse temperatures or those that suit the problem."""
     kind = "geometric" if kind in ("auto", "exponential") else kind
     if kind not in KINDS:
         raise ValueError(f"Unknown schedule {kind!r}; known: {', '.join(KINDS)}.")
-    hot, cold = suitable_betas(problem) if betas is None else betas
-    if not 0 < hot < cold < np.inf:
-        raise ValueError(f"betas are two inverse temperatures, 0 < hot < cold, but got ({hot:g}, {cold:g}).")
-    return Schedule(float(hot), float(cold), kind)
+    hot, cold = suitable_betas(problem, clock) if betas is None else checked_betas(betas)
+    return Schedule(hot, cold, kind)
 
 
-def suitable_betas(problem: Problem) -> tuple[float, float]:
+def checked_betas(betas: Any, *, may_be_equal: bool = False) -> tuple[float, float]:
+    try:
+        hot, cold = (float(beta) for beta in betas)
+    except (TypeError, ValueError, OverflowError):
+        hot = cold = np.nan
+    if not (0 < hot < cold < np.inf or (may_be_equal and 0 < hot == cold < np.inf)):
+        raise ValueError(f"betas are two inverse temperatures, 0 < hot < cold, but got {describe(betas)}.")
+    return hot, cold
+
+
+def suitable_betas(problem: Problem, clock: Clock | None = None) -> tuple[float, float]:
     """Inverse temperatures between which the problem freezes.
 
     They come from the costs of single changes at local optima: at the hot end the mean cost is paid easily (with
     probability e^-2.5), at the cold end the smallest that counts hardly ever (e^-10). Costs far below the mean, such as
     the 10^-4 by which a penalty outweighs what it forbids, do not count.
     """
-    costs = _costs_at_local_optima(problem)
-    costs = costs[costs > 0]
+    costs = _costs_at_local_optima(problem, clock)
+    costs = costs[np.isfinite(costs) & (costs > 0)]
     if not len(costs):
         return 1.0, 10.0
     mean = float(costs.mean())
     return 2.5 / mean, max(10 / float(costs[costs > 0.02 * mean].min()), 5 / mean)
 
 
-def _costs_at_local_optima(problem: Problem, num_starts: int = 4) -> Float[np.ndarray, " costs"]:
+def _costs_at_local_optima(
+    problem: Problem, clock: Clock | None = None, num_starts: int = 4
+) -> Float[np.ndarray, " costs"]:
     generator = np.random.default_rng(0)
     model = problem.model
     starts = problem.start(generator, num_starts)
@@ -68,12 +89,39 @@ def _costs_at_local_optima(problem: Problem, num_starts: int = 4) -> Float[np.nd
         degree = np.zeros(model.num_nodes)
         np.add.at(degree, model.edges.ravel(), np.repeat(np.abs(model.weights), 2))
         return model.cut_cost * degree[degree > 0] / 2
-    import jax
+    return _sampled_costs(problem, generator, clock)
 
-    from discrax.core.target import exact_evaluation
 
-    ratios = jax.vmap(lambda x: exact_evaluation(problem.target, x).ratios)(starts.reshape(-1, *problem.space.shape))
-    return np.abs(np.asarray(ratios, np.float64)).ravel()
+def _sampled_costs(
+    problem: Problem, generator: np.random.Generator, clock: Clock | None
+) -> Float[np.ndarray, " costs"]:
+    """What random changes of single sites cost at random states, some at a time as long as that takes little time."""
+    begin, found = 0.0 if clock is None else clock.seconds(), []
+    space = problem.space
+    for _ in range(_SAMPLED_CHANGES // _CHANGES_AT_ONCE):
+        x = problem.start(generator, _CHANGES_AT_ONCE)
+        site = generator.integers(space.num_sites, size=(_CHANGES_AT_ONCE, 1))
+        shift = generator.integers(1, max(space.num_levels, 2), size=(_CHANGES_AT_ONCE, 1))
+        y = x.copy()
+        changed = (np.take_along_axis(x, site, 1).astype(np.int64) + shift) % space.num_levels
+        np.put_along_axis(y, site, changed.astype(y.dtype), 1)
+        found.append(np.abs(_changes(problem.target, x, y)))
+        if clock is not None and clock.seconds() - begin > _SHARE_OF_COSTS * (clock.budget.seconds or np.inf):
+            break
+    return np.concatenate(found)
+
+
+def _changes(target: Target, x: np.ndarray, y: np.ndarray) -> Float[np.ndarray, " changes"]:
+    arguments = (target, jnp.asarray(x, target.space.dtype), jnp.asarray(y, target.space.dtype))
+    program, _ = compiled(_differences, arguments, {})
+    return np.asarray(program(arguments), np.float64)
+
+
+def _differences(target: Target, x: Array, y: Array) -> Float[Array, " changes"]:
+    def value(x):
+        return log_prob(target, x.reshape(target.space.shape))
+
+    return jax.vmap(value)(y) - jax.vmap(value)(x)
 
 
 def _binary_costs(

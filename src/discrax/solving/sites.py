@@ -16,7 +16,6 @@ which makes neighbours exchange equally often.
 
 import functools
 import os
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
@@ -25,11 +24,13 @@ import numpy as np
 from jaxtyping import Float, Integer
 
 from discrax.problems.problem import BinaryQuadratic, Labelling
-from discrax.solving.engine import Budget, Report
+from discrax.solving.clock import Budget, Clock, Reports
+from discrax.solving.engine import Report
+from discrax.solving.schedules import KINDS, Schedule, checked_betas
 from discrax.solving.sites_chains import BinaryChains, Chains, LabelChains
 
-SCHEDULES = ("auto", "linear", "geometric", "tempering")
-SLICE, REPORT = 0.03, 0.2  # seconds between looks at the clock, and between reports
+SCHEDULES = ("auto", *KINDS, "tempering")
+SLICE = 0.03  # seconds between looks at the clock
 STEPS_FOR_TEMPERING = 20_000  # fewer are never enough, and not worth the search for a ladder
 TRAVELS = 2.5  # of a replica along the ladder, which takes rungs^2 rounds: fewer are not worth it
 
@@ -43,22 +44,28 @@ def search_by_sites(
     budget: Budget,
     betas: tuple[float, float] | None = None,
     schedule: str = "auto",
-    restarts: bool = True,
+    num_rounds: int | None = None,
+    reheat: float = 0.0,
     num_threads: int | None = None,
+    clock: Clock | None = None,
 ) -> Iterator[Report]:
     """Reports about every 0.2 s and at the end. A step is a sweep; a round of tempering is one for each rung.
 
     Chains are independent, and the best use of a time budget is one for each core. With a budget of steps, results
     depend on the seed only. Given states to `start` from are kept if nothing better is found, and the first anneal
-    begins half way to the cold end. `restarts=False` makes one anneal of the whole budget. Local maxima at the end of
-    an anneal, the scale of temperatures and compilation cost no steps; compilation costs no seconds either.
+    begins half way to the cold end. `num_rounds` makes so many equal anneals of the budget instead, each but the first
+    from where the chains are and with the share `reheat` of the schedule done. Local maxima at the end of an anneal,
+    the scale of temperatures and compilation cost no steps; compilation costs no seconds either. `clock` is that of a
+    search of which this is a part.
     """
+    schedule = "geometric" if schedule == "exponential" else schedule
     _check(model, num_chains, start, budget, betas, schedule, num_threads)
     chains = (
         LabelChains(model, num_chains, seed) if isinstance(model, Labelling) else BinaryChains(model, num_chains, seed)
     )
     num_threads = min(num_chains, num_threads or len(os.sched_getaffinity(0)))
-    return _search(chains, start, budget, betas, schedule, restarts, num_threads)
+    plan = _plan(schedule, num_rounds, reheat)
+    return _search(chains, start, clock or Clock(budget), betas, plan, num_threads)
 
 
 def _check(
@@ -75,8 +82,8 @@ def _check(
     )
     if num_sites == 0:
         raise ValueError("The model has no sites, so there is nothing to search. Give it at least one.")
-    if not 1 <= num_levels <= 127:
-        raise ValueError(f"A labelling has 1 to 127 labels here, but got {num_levels}.")
+    if num_levels < 1:
+        raise ValueError(f"A labelling has at least one label, but got {num_levels}.")
     if start is not None:
         if start.shape not in ((num_sites,), (num_chains, num_sites)):
             raise ValueError(
@@ -95,8 +102,8 @@ def _check(
         raise ValueError("A search needs a budget of seconds or of steps, but got neither.")
     if (budget.seconds or 0) < 0 or (budget.num_steps or 0) < 0:
         raise ValueError(f"A budget is not negative, but got {budget}.")
-    if betas is not None and not 0 < betas[0] <= betas[1] < np.inf:
-        raise ValueError(f"betas are the hot and the cold end, 0 < hot <= cold, but got {betas}.")
+    if betas is not None:
+        checked_betas(betas, may_be_equal=True)
     if schedule not in SCHEDULES:
         raise ValueError(f"The schedule is one of {', '.join(SCHEDULES)}, but got {schedule!r}.")
 
@@ -104,16 +111,19 @@ def _check(
 class _Phase(NamedTuple):
     end: float  # as a share of the budget
     kind: str  # of the schedule
+    begins: float = 0.0  # with so much of the schedule done
+    goes_on: bool = False  # from where the chains are, not from new states
 
 
-def _plan(schedule: str, restarts: bool) -> list[_Phase]:
+def _plan(schedule: str, num_rounds: int | None, reheat: float) -> list[_Phase]:
+    kind = "linear" if schedule == "auto" else schedule
     if schedule == "tempering":
         return [_Phase(1 / 16, "linear"), _Phase(1.0, "tempering")]
-    if not restarts:
-        return [_Phase(1.0, "linear" if schedule == "auto" else schedule)]
-    first = "linear" if schedule == "auto" else schedule
+    if num_rounds is not None:
+        later = [_Phase((i + 1) / num_rounds, kind, reheat, True) for i in range(1, num_rounds)]
+        return [_Phase(1 / num_rounds, kind), *later]
     return [
-        *(_Phase(end, first) for end in (1 / 32, 1 / 16, 1 / 8)),
+        *(_Phase(end, kind) for end in (1 / 32, 1 / 16, 1 / 8)),
         *(_Phase(end, schedule) for end in (1 / 4, 1 / 2, 1)),
     ]
 
@@ -121,53 +131,60 @@ def _plan(schedule: str, restarts: bool) -> list[_Phase]:
 def _search(
     chains: Chains,
     start: Integer[np.ndarray, "*chains n"] | None,
-    budget: Budget,
+    clock: Clock,
     betas: tuple[float, float] | None,
-    schedule: str,
-    restarts: bool,
+    plan: list[_Phase],
     num_threads: int,
 ) -> Iterator[Report]:
-    chains.compile()
-    clock = _Clock(budget)
+    with clock.compiling():
+        chains.compile()
+    slices, reports = _Slices(clock), Reports(clock)
     with ThreadPoolExecutor(num_threads) as pool:
         bounds = np.linspace(0, chains.num_chains, num_threads + 1).astype(int).tolist()
 
         def everywhere(work: Callable[[int, int], None]) -> None:
             list(pool.map(work, bounds[:-1], bounds[1:]))
 
+        def polish() -> None:
+            begin = clock.seconds()
+            everywhere(chains.polish)
+            slices.polish_seconds = clock.seconds() - begin
+
         everywhere(functools.partial(chains.begin, start))
         hot, cold = chains.temperatures() if betas is None else betas
         holds_still = hot == cold  # the law at one temperature is wanted, not an anneal
-        plan = _plan("linear" if holds_still else schedule, restarts and not holds_still)
-        beta, last_report = hot, time.perf_counter()
-        for index, (end, kind) in enumerate(plan):
-            ladder = _affordable_ladder(chains, kind, hot, cold, clock.steps_until(1.0))
-            is_from_start = index == 0 and start is not None
+        beta = hot
+        for index, phase in enumerate([_Phase(1.0, "linear")] if holds_still else plan):
+            if slices.is_over():
+                break
+            ladder = _affordable_ladder(chains, phase.kind, hot, cold, slices.steps_until(1.0))
             if ladder is not None:
                 chains.begin_tempering(ladder)
-            elif index > 0:
+            elif index > 0 and not phase.goes_on:
                 everywhere(chains.restart)
-            first = (hot + cold) / 2 if is_from_start else hot
+            kind = "linear" if phase.kind in ("auto", "tempering") else phase.kind
+            is_from_start = index == 0 and start is not None
+            path = Schedule((hot + cold) / 2 if is_from_start else hot, cold, kind)
             group, num_rounds = 1 if ladder is None else len(ladder), 0
-            clock.begin_phase(end if ladder is None else 1.0)
-            while count := clock.next_sweeps(group):
+            slices.begin_phase(phase.end if ladder is None else 1.0)
+            while count := slices.next_sweeps(group):
                 if ladder is None or count < group:
-                    path = _path(kind, first, cold, clock.positions(count))
-                    beta = float(path[-1])
-                    everywhere(functools.partial(chains.anneal, path))
+                    at = phase.begins + (1 - phase.begins) * slices.positions(count)
+                    along = path.beta(at)
+                    beta = float(along[-1])
+                    everywhere(functools.partial(chains.anneal, along))
                 else:
                     beta = float(ladder[-1])
                     everywhere(functools.partial(chains.temper, ladder, num_rounds, count // group))
                     num_rounds += count // group
-                clock.advance(count)
-                if time.perf_counter() - last_report >= REPORT:
-                    last_report = time.perf_counter()
-                    yield chains.report(clock.num_steps, clock.fraction(), beta)
+                slices.advance(count)
+                if reports.is_due():
+                    yield from reports.telling(lambda: chains.report(slices.num_steps, slices.fraction(), beta))  # noqa: B023
             if not holds_still:
-                everywhere(chains.polish)
+                polish()
             if ladder is not None:
                 break
-    yield chains.report(clock.num_steps, 1.0, beta)
+    yield chains.report(slices.num_steps, 1.0, beta)
 
 
 def _affordable_ladder(
@@ -182,35 +199,32 @@ def _affordable_ladder(
     return ladder
 
 
-def _path(kind: str, hot: float, cold: float, at: Float[np.ndarray, " count"]) -> Float[np.ndarray, " count"]:
-    if kind == "geometric":
-        return hot * (cold / hot) ** at
-    return hot + (cold - hot) * at
+class _Slices:
+    """Counts sweeps, and says how many of them make the next slice."""
 
-
-class _Clock:
-    """Counts sweeps and seconds, and says how many sweeps make the next slice."""
-
-    def __init__(self, budget: Budget):
-        self.seconds, self.limit = budget.seconds, budget.num_steps
-        self.began = self.slice_began = time.perf_counter()
-        self.num_steps = 0
+    def __init__(self, clock: Clock):
+        self._clock, self.limit = clock, clock.budget.num_steps
+        self.slice_began = clock.seconds()
+        self.num_steps, self.first_step = 0, 0
         self.phase = (0.0, 1.0)
         self.seconds_per_sweep = None
-
-    def spent(self) -> float:
-        return time.perf_counter() - self.began
+        self.polish_seconds = 0.0  # of the last time: it comes after the last sweep
 
     def fraction(self) -> float:
-        shares = [0.0 if self.seconds is None else self.spent() / max(self.seconds, 1e-9)]
-        shares += [] if self.limit is None else [self.num_steps / max(self.limit, 1)]
-        return min(1.0, max(shares))
+        return self._clock.fraction(self.num_steps)
+
+    def is_over(self) -> bool:
+        return self._clock.is_over(self.num_steps)
 
     def _steps_left(self, end: float) -> int | None:
         return None if self.limit is None else round(end * self.limit) - self.num_steps
 
     def _seconds_left(self, end: float) -> float | None:
-        return None if self.seconds is None else end * self.seconds - self.spent()
+        """Until a share of the seconds is spent."""
+        if self._clock.budget.seconds is None:
+            return None
+        spent = self._clock.seconds()
+        return end * (spent + self._clock.seconds_left()) - spent - self.polish_seconds
 
     def steps_until(self, end: float) -> float:
         """Sweeps that the budget allows until a share of it is spent."""
@@ -226,6 +240,8 @@ class _Clock:
 
     def next_sweeps(self, group: int) -> int:
         """Sweeps of the next slice, in whole groups as long as they fit; 0 where the phase is over."""
+        if self._clock.is_asked_to_stop():
+            return 0
         end = self.phase[1]
         count = group
         seconds = self._seconds_left(end)
@@ -239,7 +255,7 @@ class _Clock:
         left = self._steps_left(end)
         if left is not None and left < count:
             count = left // group * group or left
-        self.slice_began = time.perf_counter()
+        self.slice_began = self._clock.seconds()
         return count
 
     def positions(self, count: int) -> Float[np.ndarray, " count"]:
@@ -249,11 +265,11 @@ class _Clock:
             steps = max(1, round(end * self.limit) - self.first_step)
             return (self.num_steps - self.first_step + np.arange(count) + 0.5) / steps
         at = (self.fraction() - begin) / max(end - begin, 1e-12)
-        step = (self.seconds_per_sweep or 0.0) / (max(end - begin, 1e-12) * max(self.seconds or 0.0, 1e-9))
+        step = (self.seconds_per_sweep or 0.0) / (max(end - begin, 1e-12) * max(self._clock.budget.seconds or 0, 1e-9))
         return np.minimum(1.0, at + step * np.arange(count))
 
     def advance(self, count: int) -> None:
         self.num_steps += count
-        measured = (time.perf_counter() - self.slice_began) / count
+        measured = (self._clock.seconds() - self.slice_began) / count
         known = self.seconds_per_sweep
         self.seconds_per_sweep = max(1e-9, measured if known is None else max(measured, known / 4))

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 import numpy as np
 from jaxtyping import Float, Integer
 
+from discrax.core.space import code_dtype
 from discrax.problems.graph import Graph
 from discrax.problems.problem import BinaryQuadratic, Labelling
 from discrax.solving import sites_kernels as kernels
@@ -18,9 +19,9 @@ MOST_BYTES_OF_REPLICAS = 2**30
 class Chains(ABC):
     """All chains' states, values and best states. Threads may run blocks of chains, `low` to `high`, side by side."""
 
-    def __init__(self, num_chains: int, num_sites: int, seed: int):
+    def __init__(self, num_chains: int, num_sites: int, seed: int, dtype: np.dtype | type = np.int8):
         self.num_chains = num_chains
-        self.states = np.zeros((num_chains, num_sites), np.int8)
+        self.states = np.zeros((num_chains, num_sites), dtype)
         self.best = self.states.copy()
         self.values = np.zeros(num_chains)
         self.best_values = np.full(num_chains, -np.inf)
@@ -242,7 +243,7 @@ class LabelChains(Chains):
     """Chains of a `Labelling`. Weights are multiplied by what a cut costs."""
 
     def __init__(self, model: Labelling, num_chains: int, seed: int):
-        super().__init__(num_chains, model.num_nodes, seed)
+        super().__init__(num_chains, model.num_nodes, seed, code_dtype(model.num_labels))
         self.model = model
         start, others, weights = _rows(model.num_nodes, model.edges, model.weights)
         self.rows = (start, others, model.cut_cost * weights)
@@ -291,10 +292,10 @@ class LabelChains(Chains):
         return gains[np.arange(self.model.num_labels) != labels[:, None]].reshape(len(labels), -1)
 
     def compile(self) -> None:
-        _compile_labels()
+        _compile_labels(self.states.dtype)
 
     def from_codes(self, codes: Integer[np.ndarray, "*chains n"]) -> Integer[np.ndarray, "*chains n"]:
-        return np.asarray(codes).astype(np.int8)
+        return np.asarray(codes).astype(self.states.dtype)
 
     def codes(self, states: Integer[np.ndarray, "chains n"]) -> Integer[np.ndarray, "chains n"]:
         return states.copy()
@@ -308,8 +309,9 @@ class LabelChains(Chains):
 
 
 @functools.cache
-def _compile_labels() -> None:
-    chains = LabelChains(Labelling(2, 2, np.array([[0, 1]]), np.ones(1), 1.0, 1.0), 1, 0)
+def _compile_labels(dtype: np.dtype) -> None:
+    num_labels = 2 if dtype == np.int8 else np.iinfo(dtype).max  # so many need this type
+    chains = LabelChains(Labelling(2, num_labels, np.array([[0, 1]]), np.ones(1), 1.0, 1.0), 1, 0)
     chains.restart(0, 1)
     chains.anneal(np.ones(1), 0, 1)
     chains.polish(0, 1)

@@ -13,18 +13,19 @@ where a_i is the mean acceptance probability of the gap's swaps since the last c
 
 from collections.abc import Iterator
 
-import jax
 import numpy as np
 from jaxtyping import Float, Integer, PRNGKeyArray
 
+from discrax.core import random
 from discrax.core.kernel import Kernel
 from discrax.core.target import Target
-from discrax.solving.annealing import SECONDS_BETWEEN_REPORTS, Clock
-from discrax.solving.engine import Budget, Report
+from discrax.solving.clock import Blocks, Clock, Reports
+from discrax.solving.engine import Report
 from discrax.solving.population import Population
 from discrax.solving.schedules import Schedule
 
-_STEPS_BETWEEN_SWAPS = 8
+_STEPS_BETWEEN_SWAPS = 8  # fewer, if a budget has hardly the time for that
+_LEAST_SWAPS = 50
 _SWAPS_BETWEEN_TUNINGS = 50
 
 
@@ -34,41 +35,32 @@ def temper(
     sampler: str | Kernel,
     x: Integer[np.ndarray, "rungs chains n"],
     schedule: Schedule,
-    budget: Budget,
+    clock: Clock,
 ) -> Iterator[Report]:
-    """Reports five times a second, and when the budget is spent. A chain's best is that of all its rungs."""
+    """Reports five times a second, and when the budget is spent. A chain's best is that of all its rungs.
+
+    The schedule says where the rungs are in the beginning.
+    """
     rungs = len(x)
-    for_chains, for_swaps = jax.random.split(key)
+    for_chains, for_swaps = random.split(key, 2)
     betas = np.array([schedule.beta(p) for p in np.linspace(0, 1, rungs)])
     population = Population(for_chains, [target], sampler, x, betas)
-    clock, last, turn = Clock(budget), 0.0, 0
+    blocks = Blocks(clock, count=_LEAST_SWAPS, longest=_STEPS_BETWEEN_SWAPS, first_guess=population.seconds)
+    reports, turn = Reports(clock), 0
     total, count = np.zeros(rungs - 1), 0
-    while True:
-        is_time = clock.seconds() - last > SECONDS_BETWEEN_REPORTS
-        compiled = population.compile_seconds
-        steps = _STEPS_BETWEEN_SWAPS
-        if budget.num_steps is not None:
-            steps = min(steps, budget.num_steps - population.num_steps)
-        population.run(steps, resize=is_time)
-        clock.pause(population.compile_seconds - compiled)
-        total += population.exchange(jax.random.fold_in(for_swaps, turn), turn % 2)
+    while steps := blocks.next_steps(population.num_steps):
+        is_due = reports.is_due()
+        seconds = population.seconds
+        population.run(steps, resize=is_due and clock.affords_compilation(population.last_compile_seconds))
+        blocks.ran(steps, population.seconds - seconds, population.last_compile_seconds)
+        total += population.exchange(for_swaps, turn)
         turn, count = turn + 1, count + 1
         if count == _SWAPS_BETWEEN_TUNINGS:
             population.betas = tuned(population.betas, total / count, gain=1 / np.sqrt(turn / count))
             total, count = np.zeros(rungs - 1), 0
-        fraction = clock.fraction(population.num_steps)
-        if is_time or fraction >= 1:
-            last = clock.seconds()
-            yield Report(
-                population.num_steps,
-                fraction,
-                float(population.betas[-1]),
-                population.values[-1],
-                population.best_values.max(axis=0),
-                _best_of_rungs(population),
-            )
-        if fraction >= 1:
-            return
+        if is_due:
+            yield from reports.telling(lambda: _report(population, clock))
+    yield _report(population, clock)
 
 
 def tuned(
@@ -78,6 +70,17 @@ def tuned(
     gaps = np.diff(np.log(betas)) * np.exp(gain * (rates - rates.mean()))
     inner = np.cumsum(gaps) * np.log(betas[-1] / betas[0]) / gaps.sum()
     return betas[0] * np.exp(np.concatenate([[0.0], inner]))
+
+
+def _report(population: Population, clock: Clock) -> Report:
+    return Report(
+        population.num_steps,
+        clock.fraction(population.num_steps),
+        float(population.betas[-1]),
+        population.values[-1],
+        population.best_values.max(axis=0),
+        _best_of_rungs(population),
+    )
 
 
 def _best_of_rungs(population: Population) -> Integer[np.ndarray, "chains n"]:

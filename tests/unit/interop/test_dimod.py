@@ -110,7 +110,7 @@ def test_an_interrupted_search_returns_what_it_has():
     [
         ({"num_sweeps": -1}, ValueError, "but got -1"),
         ({"num_sweeps": 10, "num_sweeps_per_beta": 3}, ValueError, "multiple of num_sweeps_per_beta = 3"),
-        ({"num_sweeps_per_beta": 0}, ValueError, "1 or more, but got 0"),
+        ({"num_sweeps_per_beta": 0}, ValueError, "at least 1, but got 0"),
         ({"beta_range": [1.0]}, ValueError, "two inverse temperatures"),
         ({"beta_range": [-1.0, 2.0]}, ValueError, "two inverse temperatures"),
         ({"beta_schedule_type": "custom"}, ValueError, "linear, geometric, but got 'custom'"),

@@ -101,11 +101,33 @@ def test_graphs_without_edges(num_nodes):
         ([[0, 1]], {"weights": [np.nan]}, "finite"),
         ([[0, 1]], {"node_weights": [1.0, np.inf]}, "finite"),
         ([[0, 1]], {"names": ["a"]}, "2 nodes, but 1 names"),
+        ([[0, 1]], {"weights": [1j]}, "The edge weights must be real numbers, but got"),
+        ([[0, 1]], {"weights": ["2"]}, "The edge weights must be real numbers, but got"),
+        ([[0, 1]], {"weights": [10**400]}, "too large"),
+        ([[0, 10**9]], {}, r"would have 1,000,000,001 nodes, with 1 edges, and take 93 GiB; number the nodes"),
     ],
 )
 def test_what_is_not_a_graph(edges, options, sentence):
-    with pytest.raises(ValueError, match=sentence):
+    with pytest.raises((ValueError, TypeError), match=sentence):
         Graph.from_edges(edges, **options)
+
+
+def test_parallel_edges_of_a_multigraph_add_up():
+    source = nx.MultiGraph([("a", "b"), ("b", "a"), ("a", "b"), ("b", "c")])
+    source.add_edge("c", "b", weight=0.5)
+    graph = Graph.of(source)
+    assert graph.edges.tolist() == [[0, 1], [1, 2]]
+    np.testing.assert_array_equal(graph.weights, [3, 1.5])
+    directed = Graph.of(nx.DiGraph([("a", "b"), ("b", "a")]))  # one edge, told in both directions
+    np.testing.assert_array_equal(directed.weights, [1])
+
+
+@pytest.mark.parametrize("weight", [10**400, 10**5000, 1j, None, "much", np.nan], ids=type)
+def test_weights_of_networkx_that_are_no_numbers(weight):
+    source = nx.Graph()
+    source.add_edge("a", "b", weight=weight)
+    with pytest.raises(ValueError, match='The attribute "weight" of edge a-b must be a finite number, but is '):
+        Graph.of(source)
 
 
 def test_what_graphs_are_not_made_of():
@@ -117,6 +139,12 @@ def test_what_graphs_are_not_made_of():
         Graph.of(scipy.sparse.coo_array(np.ones((2, 3))))
     with pytest.raises(ValueError, match="not integers"):
         Graph.of(np.array([[0.5, 1, 1]]))
+    with pytest.raises(TypeError, match="real numbers"):
+        Graph.of(scipy.sparse.coo_array(np.array([[0, 1j], [1j, 0]])))
+    with pytest.raises(TypeError, match="real numbers"):
+        Graph.of(np.array([[0, 1, 1j]]))
+    with pytest.raises(TypeError, match="rows of different lengths"):
+        Graph.of([[0, 1], [0, 1, 2]])
 
 
 def test_the_interactions_of_a_bqm_are_edges():

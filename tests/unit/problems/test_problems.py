@@ -298,8 +298,8 @@ def test_an_empty_graph_is_refused(problem, as_a_user):
 
 
 REFUSED = {
-    "penalty must be a number of at least 1, below": lambda: MIS(nx.path_graph(3), penalty=0.5),
-    "penalty must be a number of at least 1": lambda: MaxClique(nx.path_graph(3), penalty=np.nan),
+    "penalty must be at least 1": lambda: MIS(nx.path_graph(3), penalty=0.5),
+    "penalty must be finite": lambda: MaxClique(nx.path_graph(3), penalty=np.nan),
     "that of node b is -1; leave such nodes out": lambda: MIS(
         Graph.from_edges([[0, 1]], node_weights=[1, -1], names=["a", "b"]), weighted=True
     ),
@@ -307,7 +307,7 @@ REFUSED = {
     "num_parts must lie in 2..3, the number of nodes, but is 1": lambda: Partition(nx.path_graph(3), 1),
     "needs at least two nodes": lambda: Partition(nx.path_graph(1), 2),
     "num_parts must be a whole number": lambda: Partition(nx.path_graph(3), 2.5),
-    "balance must be a number of at least 0": lambda: Partition(nx.path_graph(3), 2, balance=-1),
+    "balance must be at least 0": lambda: Partition(nx.path_graph(3), 2, balance=-1),
     "not joined, of which there may be 100,000,000": lambda: MaxClique(Graph.from_edges([[0, 1]], num_nodes=20_000)),
     "but got a dict; pass dimod.BQM.from_qubo": lambda: QUBO({(0, 1): 1.0}),
     "but got an array of shape": lambda: QUBO(np.zeros((2, 3))),
@@ -324,7 +324,7 @@ REFUSED = {
     "A dimod model comes alone": lambda: QUBO(dimod.BQM({0: 1}, {}, 0, "BINARY"), offset=1.0),
     "one axis of sites": lambda: Custom(jnp.sum, dx.Binary((2, 2))),
     'sense must be "max" or "min"': lambda: Custom(jnp.sum, dx.Binary(3), sense="maximise"),
-    "penalty must be a positive number": lambda: Custom(jnp.sum, dx.Binary(3), penalty=0),
+    "penalty must be greater than 0": lambda: Custom(jnp.sum, dx.Binary(3), penalty=0),
     "must be a discrax space": lambda: Custom(jnp.sum, 3),
     "The objective must be a function of the embedding": lambda: Custom(3, dx.Binary(3)),
     "The objective must be a function that JAX can trace": lambda: Custom(
@@ -334,6 +334,17 @@ REFUSED = {
         jnp.sum, dx.Binary(3), violations=lambda e: float(np.asarray(e).sum())
     ),
     "The objective must return one number": lambda: Custom(lambda e: e, dx.Binary(3)),
+    "it returns NoneType": lambda: Custom(lambda e: None, dx.Binary(3)),
+    "must return a real number, but it returns complex64": lambda: Custom(lambda e: 1j * e.sum(), dx.Binary(3)),
+    "but got the class itself": lambda: Custom(jnp.sum, dx.Binary),
+    "repair must be a function": lambda: Custom(jnp.sum, dx.Binary(3), repair=3),
+    "The terms of a QUBO must be real numbers": lambda: QUBO(np.eye(2) * 1j),
+    "The weights of a QUBO must be real numbers": lambda: QUBO(scipy.sparse.coo_array(np.eye(2) * 1j)),
+    "The terms of a QUBO must fit float32": lambda: QUBO([[1e308, 1e308], [0, 1e308]]),
+    "The terms of a QUBO must add up to less than 1e+30": lambda: QUBO([[1e30, 1e30], [0, 1e30]]),
+    "one of them is too large": lambda: QUBO([[10**400]]),
+    "The weights of the edges and those of the nodes must add up to": lambda: MaxCut([[0, 1, 2e30]]),
+    "would have 1,000,000,000 nodes": lambda: QUBO(scipy.sparse.coo_array(([1.0], ([0], [1])), shape=(10**9,) * 2)),
 }
 
 
@@ -476,3 +487,35 @@ def test_a_custom_repair_that_returns_no_state_meets_a_sentence(as_a_user):
     problem = Custom(jnp.sum, dx.Binary(2), violations=jnp.sum, repair=lambda x: x + 5)
     with pytest.raises(ValueError, match=r"Codes must lie in 0\.\.1"):
         problem.repair(np.array([1, 1]))
+
+
+def test_a_custom_problem_stays_as_it_was_stated():
+    """Whatever the function reads later: program and objective are of the same moment."""
+    weight = 1.0
+    first = Custom(lambda e: weight * e.sum(), dx.Binary(3))
+    weight = -1.0
+    second = Custom(first.function, dx.Binary(3))
+    ones = np.ones(3, np.int8)
+    assert (first.objective(ones), second.objective(ones)) == (3, -3)
+    assert [float(p.target.log_prob(jnp.ones(3))) for p in (first, second)] == [3, -3]
+
+
+def test_a_callable_that_cannot_be_hashed_is_an_objective():
+    class Score:
+        __hash__ = None  # pyright: ignore[reportAssignmentType]
+
+        def __call__(self, e):
+            return e.sum()
+
+    assert Custom(Score(), dx.Binary(3)).objective(np.ones(3, np.int8)) == 3
+
+
+def test_a_repair_that_returns_no_state_is_told_so():
+    problem = Custom(jnp.sum, dx.Binary(3), violations=lambda e: e[0], repair=lambda x: np.full(3, 7))
+    with pytest.raises(ValueError, match=r"repair must return the codes of a state, but: Codes must lie in 0\.\.1"):
+        problem.repair(np.ones(3, np.int8))
+
+
+def test_first_states_have_the_type_of_the_space():
+    graph = nx.path_graph(300)
+    assert Problem.start(Partition(graph, 200), np.random.default_rng(0), 4).max() > 127

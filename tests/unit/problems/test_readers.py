@@ -274,7 +274,7 @@ BROKEN = [
     # GraphML and GML
     ("g.graphml", GRAPHML[:400], 8, "not the XML"),
     ("g.graphml", GRAPHML.replace('"2" target="3"', '"3" target="3"'), 7, "Node 3 is joined to itself"),
-    ("g.graphml", GRAPHML.replace('"2" target="3"', '"2" target="1"'), 7, "the weight 1 here, but 5 on line 6"),
+    ("g.graphml", GRAPHML.replace(">2.5<", f">{'9' * 400}<"), 8, "A weight is a finite number, but got '999"),
     ("g.graphml", GRAPHML.replace(">2.5<", ">much<"), 8, "'much'"),
     ("g.gml", GML.replace("target 2", "target"), 3, "not a graph in GML"),
     ("g.gml", GML.replace("source 2", "source 3"), 4, "Node 3 is joined to itself"),
@@ -323,7 +323,7 @@ graphs = st.integers(0, 9).flatmap(
             st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)).filter(lambda pair: pair[0] < pair[1])
             if n > 1
             else st.nothing(),
-            st.floats(allow_nan=False, allow_infinity=False),
+            st.floats(-1e30, 1e30),
         ),
     )
 )
@@ -413,3 +413,52 @@ class TestExamples:
     def test_no_such_example(self):
         with pytest.raises(ValueError, match=r"petersen.clq, random.graphml, torus.txt, but got 'G14'"):
             example("G14")
+
+
+@pytest.mark.parametrize("text", ["800 4694\n", "4 3\n1 2\n2 3\n", "10 9\n9 8\n8 7\n"])
+def test_a_header_without_its_edges_is_no_edge(tmp_path, text):
+    with pytest.raises(
+        ValueError, match=r"line 1: This announces .* or it is an edge itself. Give the file the ending"
+    ):
+        read_graph(write(tmp_path, "g.txt", text))
+    assert read_graph(write(tmp_path, "g.edges", text)).num_edges == text.count("\n")
+
+
+@pytest.mark.parametrize("text", ["0 1\n", "1 2\n", "1 2\n2 3\n", "3 1\n1 2\n2 3\n", "5 4\n1 9\n", "900 20\n0 1\n"])
+def test_edges_that_no_header_looks_like(tmp_path, text):
+    assert read_graph(write(tmp_path, "g.txt", text)).num_edges == text.count("\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("g.mc", "1000000000 1\n1 2 1\n"),
+        ("g.clq", "p edge 1000000000 1\ne 1 2\n"),
+        ("g.edges", "# nodes: 1000000000\n0 1\n"),
+    ],
+)
+def test_nodes_that_would_fill_the_memory(tmp_path, name, text):
+    with pytest.raises(ValueError, match=r"line 1: Nodes .* would have 1,000,000,000 nodes, with 1 edges, and take 93"):
+        read_graph(write(tmp_path, name, text))
+
+
+def test_variables_that_would_fill_the_memory(tmp_path):
+    with pytest.raises(ValueError, match=r"line 2: .* would have 1,000,000,001 nodes"):
+        read_qubo(write(tmp_path, "q.coo", "0 1 1\n0 1000000000 1\n"))
+    with pytest.raises(ValueError, match=r"line 1: .* would have 1,000,000,000 nodes"):
+        read_qubo(write(tmp_path, "q.qubo", "p qubo 0 1000000000 0 1\n0 1 1\n"))
+
+
+def test_parallel_edges_of_graphml_add_up(tmp_path):
+    import networkx
+
+    source = networkx.MultiGraph([(0, 1), (0, 1), (0, 1)])
+    networkx.write_graphml(source, tmp_path / "g.graphml")
+    np.testing.assert_array_equal(read_graph(tmp_path / "g.graphml").weights, [3])
+
+
+def test_weights_beyond_a_float(tmp_path):
+    huge = "1" + "0" * 400
+    for name, text in (("g.edges", f"0 1 {huge}\n"), ("g.mc", f"2 1\n1 2 {huge}\n")):
+        with pytest.raises(ValueError, match="Expected a finite number for weight"):
+            read_graph(write(tmp_path, name, text))

@@ -49,7 +49,8 @@ def test_the_optimum_of_small_problems_is_found(name, method):
         with pytest.raises(ValueError, match="Only a problem with a quadratic or labelling model"):
             solve(KEY, problem, num_steps=10, method=method)
         return
-    solution = solve(KEY, problem, num_steps=400, method=method, num_chains=8, num_rungs=4)
+    rungs = {"num_rungs": 4} if method == "temper" else {}
+    solution = solve(KEY, problem, num_steps=400, method=method, num_chains=8, **rungs)
     assert solution.objective == pytest.approx(best_by_enumeration(problem))
     assert solution.is_feasible
     assert solution.is_complete
@@ -168,14 +169,14 @@ def test_schedules_end_where_they_should():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"seconds": -1}, "seconds is a number, at least 0, but got -1"),
+        ({"seconds": -1}, "seconds must be at least 0, but got -1"),
         ({"seconds": 1, "num_steps": 5}, "by seconds or by num_steps, not by both"),
-        ({"num_steps": 0}, "num_steps is a whole number, at least 1"),
-        ({"num_chains": 0}, "num_chains is a whole number, at least 1"),
+        ({"num_steps": 0}, "num_steps must be at least 1"),
+        ({"num_chains": 0}, "num_chains must be at least 1"),
         ({"method": "magic"}, "Unknown method 'magic'; known: auto, sites"),
         ({"schedule": "slow", "method": "anneal"}, "Unknown schedule 'slow'"),
-        ({"method": "temper", "num_rungs": 1}, "at least 2 rungs"),
-        ({"num_rounds": 0}, "num_rounds is at least 1"),
+        ({"method": "temper", "num_rungs": 1}, "num_rungs must be at least 2"),
+        ({"num_rounds": 0}, "num_rounds must be at least 1"),
         ({"method": "sites", "sampler": "pas"}, "has no sampler"),
         ({"sampler": "pass"}, "Unknown sampler 'pass'"),
         ({"start": np.zeros((2, 3), np.int8)}, "start has one state a chain"),
