@@ -4,10 +4,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-import jax
 import numpy as np
 
+from discrax.core.files import check_writable, write_whole
 from discrax.core.kernel import Kernel
+from discrax.core.seeds import key_of
 from discrax.core.target import Target
 from discrax.diagnostics import autocorrelation, ess
 from discrax.samplers import REGISTRY, gibbs, pas_exact
@@ -60,6 +61,7 @@ def run(side: int, coupling: float, num_chains: int, num_warmup: int, num_sample
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
     from rich.table import Table
 
+    key, path = key_of(seed), check_writable(Path(out) / "ising.png")
     target = Ising.lattice((side, side), coupling=coupling)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     console = Console()
@@ -74,13 +76,16 @@ def run(side: int, coupling: float, num_chains: int, num_warmup: int, num_sample
         def run_one(name: str, sampler: str | Kernel) -> Row:
             # An exact path is accepted so often that tuning would make it as long, and as dear, as the model is large.
             adaptation = None if name == "pas_exact" else "auto"
-            row = Row(name, sample(jax.random.key(seed), target, sampler, adaptation=adaptation, **settings))
+            row = Row(name, sample(key, target, sampler, adaptation=adaptation, **settings))
             progress.update(task, description=f"{name:>17}", advance=1)
             return row
 
         # Most of the time goes into tracing, which only one thread can do at a time, and compiling, which several can.
-        with ThreadPoolExecutor(3) as pool:
+        pool = ThreadPoolExecutor(3)
+        try:
             rows = list(pool.map(run_one, *zip(*candidates(target).items(), strict=True)))
+        finally:  # after Ctrl-C nothing more is started
+            pool.shutdown(cancel_futures=True)
         progress.update(task, description="done".rjust(17))
 
     table = Table(caption="ESS of the magnetisation, all chains; seconds without compilation, beside two others")
@@ -89,12 +94,12 @@ def run(side: int, coupling: float, num_chains: int, num_warmup: int, num_sample
     for row in rows:
         table.add_row(*row.cells())
     console.print(table)
-    path = picture(rows, coupling, out)
+    picture(rows, coupling, path)
     console.print(f"Picture: {path}")
     return path
 
 
-def picture(rows: list[Row], coupling: float, out: Path) -> Path:
+def picture(rows: list[Row], coupling: float, path: Path) -> None:
     """The last spins of one chain for each sampler, and the autocorrelation of the magnetisation."""
     import matplotlib
 
@@ -129,8 +134,5 @@ def picture(rows: list[Row], coupling: float, out: Path) -> Path:
         ylim=(-0.15, 1.05),
     )
     axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=9)
-    out.mkdir(parents=True, exist_ok=True)
-    path = out / "ising.png"
-    figure.savefig(path, dpi=130)
+    write_whole(path, lambda file: figure.savefig(file, format="png", dpi=130))
     plt.close(figure)
-    return path

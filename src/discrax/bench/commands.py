@@ -34,9 +34,10 @@ def run(
     address: str | None = None,
     together: bool = True,
     retry_failed: bool = False,
+    if_changed: Literal["refuse", "again", "keep"] = "refuse",
     data: Path | None = None,
 ) -> None:
-    """Runs suites and writes their report. The same command again goes on where it stopped.
+    """Runs suites and writes their report. The same command again goes on where it stopped, be it by Ctrl-C.
 
     Args:
         suites: Names such as optimal-scaling/table05, papers such as any-scale, or files such as my_suite.py.
@@ -49,6 +50,8 @@ def run(
         address: Of a Ray cluster; without it one is started here.
         together: Run cells of one shape as one program.
         retry_failed: Run failed cells again.
+        if_changed: Whether to refuse to go on with cells that another version of the program made, to run them again,
+            or to keep them beside the new ones.
         data: The folder with data sets such as MNIST; by default the environment variable DISCRAX_DATA.
     """
     from discrax.bench.executors import get_executor
@@ -64,14 +67,25 @@ def run(
         use_data(data)
     size = Size.QUICK if quick else Size.PAPER if paper else Size.DEFAULT
     folder = default_folder(suites, size) if out is None else out
-    workers = workers or (2 if quick else 1)  # a quick run compiles more than it samples
+    if workers is None:
+        workers = 2 if quick else 1  # a quick run compiles more than it samples
     chosen = get_executor(executor, workers=workers, address=address, folder=folder)
     report = run_suites(
-        suites, size, out=folder, samplers=sampler, executor=chosen, together=together, retry_failed=retry_failed
+        suites,
+        size,
+        out=folder,
+        samplers=sampler,
+        executor=chosen,
+        together=together,
+        retry_failed=retry_failed,
+        if_changed=if_changed,
     )
     print(report)
-    for path in write_report(folder):
-        print(path)
+    if report.ok + report.failed:
+        for path in write_report(folder):
+            print(path)
+    if not report.is_complete:
+        raise SystemExit(1)
 
 
 def report(folder: Path, /, out: Path | None = None) -> None:

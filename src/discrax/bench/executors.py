@@ -1,8 +1,8 @@
 """Where the jobs of a run are worked on: in this process, in a pool of processes, on Slurm, on Ray.
 
 An executor takes a function and a sequence of jobs and yields a `Done` for each, in order of completion. A job that
-raises, or whose worker dies, is a `Done` with an error; the others go on. Closing the iterator, or Ctrl-C, cancels the
-jobs that have not started.
+raises, or whose worker dies, is a `Done` with an error; the others go on. Closing the iterator, or a KeyboardInterrupt,
+cancels the jobs that have not started, and ends workers in processes of ours: no process stays behind.
 
 Workers in other processes take over what changes numbers here: the settings of JAX named in `SETTINGS`, and the
 folders of `sys.path`. Work and jobs travel as pickles and are read after that.
@@ -18,6 +18,7 @@ import signal
 import socket
 import sys
 import textwrap
+import threading
 import warnings
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -91,8 +92,8 @@ class Pool:
     """Works in processes of this machine, each with its share of the cores.
 
     Every worker is a `ProcessPoolExecutor` of one spawned process: when the system kills a worker, the job it was
-    working on is lost and no other, and a new process takes its place. Ctrl-C ends the workers at once. A script that
-    uses a pool needs the guard `if __name__ == "__main__":`.
+    working on is lost and no other, and a new process takes its place. Whatever ends this process, be it SIGKILL, ends
+    the workers at once. A script that uses a pool needs the guard `if __name__ == "__main__":`.
     """
 
     name = "pool"
@@ -133,6 +134,9 @@ class Pool:
                     yield done
         finally:
             for pool in pools.values():
+                if running:  # given up: nobody waits for what they are at
+                    for process in list(pool._processes.values()):
+                        process.kill()
                 pool.shutdown(cancel_futures=True)
 
     def _start(self, worker: int) -> ProcessPoolExecutor:
@@ -252,7 +256,7 @@ class Ray:
 
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
-        with _quiet():
+        with _quiet(), _own_handlers():
             if self.address is None:
                 # Without an address Ray looks for a cluster of someone else's first.
                 ray.init(address="local", num_cpus=self.workers, include_dashboard=False, **quiet)
@@ -330,10 +334,18 @@ def _adopt(settings: _Settings) -> None:
 def _start_worker(worker: int, workers: int) -> None:
     """A worker of a pool keeps to every `workers`-th core: XLA makes no more threads than it may use cores."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     if hasattr(os, "sched_setaffinity"):
         cores = sorted(os.sched_getaffinity(0))[worker::workers]
         if cores:
             os.sched_setaffinity(0, cores)
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _attempt(work: Work, job: Job) -> tuple[Any, str | None]:
@@ -363,7 +375,10 @@ def _serve(settings: _Settings, parcel: bytes) -> bytes:
         work, job = pickle.loads(parcel)
     except Exception as error:
         return pickle.dumps((None, f"The worker cannot take the job. {_words(error)}"))
-    outcome = _attempt(work, job)
+    try:
+        outcome = _attempt(work, job)
+    except KeyboardInterrupt:
+        outcome = None, "The worker was told to stop."
     try:
         return pickle.dumps(outcome)
     except Exception as error:
@@ -389,6 +404,19 @@ def _package(package: str, *, extra: str, executor: str) -> Any:
     except ImportError as error:
         sentence = f"The {executor} executor needs {package}: pip install 'discrax[{extra}]'."
         raise ImportError(sentence) from error
+
+
+@contextmanager
+def _own_handlers() -> Iterator[None]:
+    """Ray exits at SIGTERM, wherever the program is; the handler that was there before knows better."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 @contextmanager

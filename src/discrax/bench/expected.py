@@ -26,7 +26,7 @@ import numpy as np
 from jaxtyping import Float, Integer
 
 from discrax.bench.cell import Call, Cell
-from discrax.bench.measure import Experiment, kernel_of, target_of
+from discrax.bench.measure import Experiment, check_complete, kernel_of, target_of
 from discrax.bench.store import Number, Timing
 from discrax.core.kernel import Kernel
 from discrax.problems.circuits import ApproximateCircuit
@@ -137,6 +137,7 @@ def placed() -> Experiment:
             thinning=cell.budget.num_samples,
             init=[circuit.start(key, 1) for circuit, key in zip(made, keys[len(made) :], strict=True)],
         )
+        check_complete(*results)
         seconds = time.perf_counter() - begin
         ends = [np.asarray(result.states.x)[0] for result in results]
         return _of_circuits(cell, _errors(made, ends), seconds)

@@ -14,7 +14,9 @@ import jax
 import numpy as np
 
 from discrax.bench.data import cache_folder
+from discrax.bench.measure import check_complete
 from discrax.bench.optimisation import Instances
+from discrax.core.files import write_whole
 from discrax.data import data_file, data_files
 from discrax.problems import MIS, Graph, MaxClique, MaxCut, Partition, generators
 from discrax.problems.computation import network_graph
@@ -124,6 +126,7 @@ def _with_annealed(problems: Iterable[MaxCut]) -> Instances:
             num_chains=_REFERENCE_CHAINS,
             progress=False,
         )
+        check_complete(*found)
         return [solution.objective for solution in found]
 
     how = f"cut, {_REFERENCE_CHAINS} chains, {_REFERENCE_SWEEPS} sweeps"
@@ -183,7 +186,5 @@ def _remembered(how: str, graphs: Sequence[Graph], compute: Callable[[], Sequenc
     path = cache_folder() / f"references-{content.hexdigest()[:16]}.json"
     if not path.is_file():
         values = [float(value) for value in compute()]
-        unfinished = path.with_suffix(f".{id(values)}")
-        unfinished.write_text(json.dumps({"how": how, "values": values}))
-        unfinished.replace(path)
+        write_whole(path, json.dumps({"how": how, "values": values}))
     return tuple(json.loads(path.read_text())["values"])

@@ -16,6 +16,7 @@ import numpy as np
 
 from discrax.bench.cell import Call, Cell
 from discrax.bench.store import Number, Timing, rows_of
+from discrax.core.files import UnusableFile
 from discrax.core.kernel import Kernel, Tunable
 from discrax.core.target import Target
 from discrax.diagnostics import ess
@@ -142,6 +143,8 @@ def run_cells(cells: Sequence[Cell]) -> list[list[dict[str, Any]]]:
     if len(cells) > 1:
         try:
             return _run_together(cells)
+        except UnusableFile:
+            raise
         except Exception:  # whose error it is, the single runs will tell
             return [run_cell(cell) for cell in cells]
     return [run_cell(cell) for cell in cells]
@@ -167,11 +170,18 @@ def run_cell(cell: Cell) -> list[dict[str, Any]]:
             adaptation=_adapter_of(cell),
             progress=False,
         )
-        if not result.is_complete:
-            raise KeyboardInterrupt
+        check_complete(result)
         return _rows(cell, measure, result)
+    except UnusableFile:  # no fault of the cell: it ends the run
+        raise
     except Exception as error:
         return rows_of(cell, [], Timing(), _sentence(error))
+
+
+def check_complete(*results: Any) -> None:
+    """Verbs return what they have when they are interrupted; a part of a measurement is none."""
+    if not all(result.is_complete for result in results):
+        raise KeyboardInterrupt
 
 
 def _run_together(cells: Sequence[Cell]) -> list[list[dict[str, Any]]]:
@@ -189,6 +199,7 @@ def _run_together(cells: Sequence[Cell]) -> list[list[dict[str, Any]]]:
         keep=measures[0].keep(targets[0]),
         adaptation=[_adapter_of(cell) for cell in cells],
     )
+    check_complete(*results)
     return [_rows(cell, measure, result) for cell, measure, result in zip(cells, measures, results, strict=True)]
 
 

@@ -1,6 +1,5 @@
 """The targets of the papers' sampling experiments, by their settings. All are drawn from a seed."""
 
-import os
 from typing import Any
 
 import equinox as eqx
@@ -90,9 +89,7 @@ def _trained_rbm(
         else:
             codes = (pixels.astype(np.int32) * num_levels // 256).astype(np.int8)
         model = train_rbm(jax.random.key(seed), codes, num_hidden, num_levels=num_levels, num_gibbs=num_gibbs)
-        unfinished = kept.with_name(f"{os.getpid()}-{kept.name}")
-        model.save(unfinished)
-        unfinished.replace(kept)
+        model.save(kept)
     return family.load(kept)
 
 

@@ -24,7 +24,7 @@ import numpy as np
 from jaxtyping import Array, Float, Integer, PRNGKeyArray
 
 from discrax.bench.cell import Call, Cell
-from discrax.bench.measure import Experiment
+from discrax.bench.measure import Experiment, check_complete
 from discrax.bench.store import Number, Timing
 from discrax.core.kernel import Info, Kernel, State, replaced
 from discrax.core.target import Target
@@ -93,8 +93,7 @@ def _measured(cell: Cell, search: Callable[[Sequence[Problem]], list[Solution]])
     begin = time.perf_counter()
     solutions = search(found.problems)
     seconds = time.perf_counter() - begin
-    if not all(solution.is_complete for solution in solutions):
-        raise KeyboardInterrupt
+    check_complete(*solutions)
     numbers = [*_numbers(found, solutions), Number("time_s", seconds)]
     return numbers, Timing(seconds=seconds)
 

@@ -1,6 +1,7 @@
 """The report of a run: its tables beside the printed ones and its figures, as one HTML page and as Markdown."""
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from discrax.bench.grid import Entry, Grid, Row, make_grid, number_text, ratio_t
 from discrax.bench.page import Document, Failure, Plot, Section, anchor, render, svg_of
 from discrax.bench.printed import canonical
 from discrax.bench.suite import Figure, Size, Suite, Table, find
+from discrax.core.files import check_writable, write_whole
 
 
 def write_report(run_dir: str | Path, out: str | Path | None = None) -> tuple[Path, Path]:
@@ -21,18 +23,16 @@ def write_report(run_dir: str | Path, out: str | Path | None = None) -> tuple[Pa
     run_dir = Path(run_dir)
     out = run_dir if out is None else Path(out)
     page = out if out.suffix == ".html" else out / "report.html"
-    document = make_document(run_dir)
-    page.parent.mkdir(parents=True, exist_ok=True)
-    page.write_text(render(document), encoding="utf-8")
     plain = page.with_suffix(".md")
-    plain.write_text(to_markdown(document), encoding="utf-8")
-    return page, plain
+    store.read_about(run_dir)  # a folder that is no run is said before one is made for the report
+    check_writable(page)
+    document = make_document(run_dir)
+    return write_whole(page, render(document)), write_whole(plain, to_markdown(document))
 
 
 def make_document(run_dir: Path) -> Document:
     """What there is to show of a run."""
-    about = store.read_about(run_dir)
-    rows = store.read_rows(run_dir)
+    about, rows = store.read_about(run_dir), store.read_rows(run_dir)
     suites, size = suites_of(about), Size(about.get("size", Size.DEFAULT))
     planned: dict[str, dict[str, Cell]] = {
         suite.name: {cell.id: cell for cell in suite.cells(size)} for suite in suites
@@ -114,7 +114,17 @@ def _facts(run_dir: Path, about: dict[str, Any], rows: Sequence[Row], num_missin
         ("time, sampling and warm-up", total("seconds", "warmup_seconds")),
         ("time, compilation", total("compile_seconds")),
         ("versions", ", ".join(f"{name} {version}" for name, version in versions.items())),
+        ("program", _programs([row.get("program") or "unknown" for row in cells])),
     )
+
+
+def _programs(found: list[str]) -> str:
+    """One hash of sources and versions, or a warning that the cells are of several."""
+    counts = Counter(found)
+    if len(counts) < 2:
+        return next(iter(counts), "-")
+    told = ", ".join(f"{count} cells by {program}" for program, count in counts.most_common())
+    return f"several, so cells may not be comparable: {told}"
 
 
 def _duration(seconds: float) -> str:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import jax
 
@@ -19,13 +19,17 @@ from discrax.bench import store
 from discrax.bench.cell import Call, Cell, resolve
 from discrax.bench.executors import Executor, get_executor
 from discrax.bench.measure import run_cells, shape_key, target_of
-from discrax.bench.store import Timing
+from discrax.bench.program import program_of
+from discrax.bench.store import Standing, Timing
 from discrax.bench.suite import Size, Suite, find
+from discrax.core.files import FolderLock, UnusableFile
+from discrax.core.interrupts import Interrupts
 from discrax.core.kernel import Kernel
 from discrax.sampling.progress import wants_progress
 
 Batch = tuple[Cell, ...]  # one compiled program
 Job = tuple[Batch, ...]  # one after another on one worker
+IfChanged = Literal["refuse", "again", "keep"]
 _MOST_TOGETHER = {"cpu": 2_000_000}  # codes of all chains of a batch; a CPU has caches to fill
 _MOST_ELSEWHERE = 30_000_000
 
@@ -37,11 +41,14 @@ class RunReport(NamedTuple):
     ok: int
     failed: int
     seconds: float
+    is_complete: bool = True  # False if it was interrupted
 
     def __str__(self) -> str:
         before = f", {self.were_done} of them before" if self.were_done else ""
         failed = f", {self.failed} failed" if self.failed else ""
-        return f"{self.ok} of {self.total} cells done{before}{failed} in {self.seconds:.0f} s: {self.folder}"
+        interrupted = "" if self.is_complete else "; interrupted, the same command goes on"
+        counts = f"{self.ok} of {self.total} cells done{before}{failed} in {self.seconds:.0f} s{interrupted}"
+        return f"{counts}: {self.folder}"
 
 
 def run_suites(
@@ -54,36 +61,99 @@ def run_suites(
     workers: int = 1,
     together: bool = True,
     retry_failed: bool = False,
+    if_changed: IfChanged = "refuse",
     progress: bool | None = None,
 ) -> RunReport:
     """Runs suites by name or file into a folder; a folder that has a part of them is completed.
 
     - `samplers`: addresses "file.py:Kernel" of kernels to put beside the others.
     - `together`: cells of one shape, unless their seconds are compared, run as one program.
+    - `if_changed`: what to do with cells that are done, but by another version of the program: "refuse" to go on, run
+      them "again", or "keep" them beside the new ones.
+
+    Ctrl-C and SIGTERM end the run with what is done (`is_complete` is False); the same call again goes on with it. A
+    folder has one run at a time.
     """
+    if if_changed not in get_args(IfChanged):
+        raise ValueError(f"if_changed is 'refuse', 'again' or 'keep', but got {if_changed!r}.")
     suites = [each for name in names for each in find(name)]
     folder = default_folder(names, size) if out is None else Path(out)
     cells = cells_of(suites, size, samplers)
-    _write_about(folder, suites, names, size, samplers, together)
     if isinstance(executor, str):
         executor = get_executor(executor, workers=workers, folder=folder)
-    before = {key: status for key, status in store.finished(folder).items() if key in {cell.id for cell in cells}}
-    done = {key for key, status in before.items() if not (retry_failed and status == "failed")}
-    jobs = [
-        job for job in plan(cells, together, executor.name == "in-process") if not all(_is_done(b, done) for b in job)
-    ]
-    jobs = [tuple(batch for batch in job if not _is_done(batch, done)) for job in jobs]
-    begin = time.perf_counter()
-    working = closing(executor.run(partial(work, str(folder)), jobs))
-    with working as results, Display(len(cells), before, cells, wants_progress(progress)) as display:
-        for finished in results:
+    with Interrupts() as interrupts, FolderLock(folder):
+        store.remove_unfinished(folder)
+        _write_about(folder, suites, names, size, samplers, together)
+        begin, before, is_complete = time.perf_counter(), _standings(folder, cells), True
+        again = _made_by_others(folder, cells, before, if_changed)
+        again |= {key for key, standing in before.items() if retry_failed and standing.is_failed}
+        done = {key: standing for key, standing in before.items() if key not in again}
+        stale = {key: before[key].written for key in again}
+        try:
+            with interrupts.at_once():  # targets are built, which may take long
+                jobs = _left(plan(cells, together, executor.name == "in-process"), done)
+            display = Display(cells, done, stale, wants_progress(progress))
+            _work_on(jobs, executor, folder, display, stale, interrupts)
+        except KeyboardInterrupt:
+            is_complete = False
+        after = _standings(folder, cells)
+    failed = sum(standing.is_failed for standing in after.values())
+    seconds = time.perf_counter() - begin
+    return RunReport(folder, len(cells), len(before), len(after) - failed, failed, seconds, is_complete)
+
+
+def _work_on(
+    jobs: list[Job],
+    executor: Executor,
+    folder: Path,
+    display: "Display",
+    stale: dict[str, int],
+    interrupts: Interrupts,
+) -> None:
+    with closing(executor.run(partial(work, str(folder)), jobs)) as results, display:
+        while True:
+            with interrupts.at_once():
+                finished = next(results, None)
+            if finished is None:
+                return
+            if finished.outcome is not None and finished.outcome.unwritten is not None:
+                raise OSError(finished.outcome.unwritten)
+            # A signal to all processes ends the workers as well: that is no failure of their cells.
+            interrupts.raise_if_requested()
             if finished.error is not None:  # the worker is gone: the cells it had not written are rows all the same
-                for cell in _lost(finished.job, store.finished(folder)):
+                for cell in _lost(finished.job, store.finished(folder), stale):
                     store.write_rows(folder, store.rows_of(cell, [], Timing(), finished.error))
             display.update(folder)
-    statuses = [status for key, status in store.finished(folder).items() if key in {cell.id for cell in cells}]
-    failed = statuses.count("failed")
-    return RunReport(folder, len(cells), len(before), statuses.count("ok"), failed, time.perf_counter() - begin)
+
+
+def _standings(folder: Path, cells: Sequence[Cell]) -> dict[str, Standing]:
+    wanted = {cell.id for cell in cells}
+    return {key: standing for key, standing in store.finished(folder).items() if key in wanted}
+
+
+def _made_by_others(
+    folder: Path, cells: Sequence[Cell], standings: dict[str, Standing], if_changed: IfChanged
+) -> set[str]:
+    """The cells to be run again because another program made them."""
+    programs = {cell.id: program_of(cell) for cell in cells if cell.id in standings}
+    found = {key for key, program in programs.items() if standings[key].program != program}
+    if not found or if_changed == "keep":
+        return set()
+    if if_changed == "refuse":
+        others = sorted({standings[key].program or "unknown" for key in found})
+        now = sorted({programs[key] for key in found})
+        raise ValueError(
+            f"{folder} holds {len(found)} of {len(cells)} cells that another version of the program made (sources and "
+            f"versions {', '.join(others)}; now {', '.join(now)}). Run them again with --if-changed again, keep them "
+            "beside the new ones with --if-changed keep, or choose another --out."
+        )
+    return found
+
+
+def _left(jobs: Iterable[Job], done: Iterable[str]) -> list[Job]:
+    done = set(done)
+    left = (tuple(batch for batch in job if not _is_done(batch, done)) for job in jobs)
+    return [job for job in left if job]
 
 
 def default_folder(names: Sequence[str], size: Size) -> Path:
@@ -153,22 +223,33 @@ def plan(cells: Iterable[Cell], together: bool, in_process: bool) -> list[Job]:
     return [tuple(job) for job in jobs.values()]
 
 
-def work(folder: str, job: Job) -> int:
-    """Runs the batches of a job and writes their rows; returns how many cells it did."""
+class Worked(NamedTuple):
+    num_cells: int
+    unwritten: str | None = None  # why rows could not be written, which ends the run
+
+
+def work(folder: str, job: Job) -> Worked:
+    """Runs the batches of a job and writes their rows; a signal waits until those that are measured are written."""
     count = 0
-    for batch in job:
-        for rows in run_cells(batch):
-            store.write_rows(Path(folder), rows)
-            count += 1
-    return count
+    with Interrupts() as interrupts:
+        for batch in job:
+            try:
+                for rows in run_cells(batch):
+                    store.write_rows(Path(folder), rows)
+                    count += 1
+            except UnusableFile as error:
+                return Worked(count, str(error))
+            interrupts.raise_if_requested()
+    return Worked(count)
 
 
 def _is_done(batch: Batch, done: set[str]) -> bool:
     return all(cell.id in done for cell in batch)
 
 
-def _lost(job: Job, statuses: dict[str, str]) -> list[Cell]:
-    return [cell for batch in job for cell in batch if cell.id not in statuses]
+def _lost(job: Job, standings: dict[str, Standing], stale: dict[str, int]) -> list[Cell]:
+    fresh = {key for key, standing in standings.items() if standing.written != stale.get(key)}
+    return [cell for batch in job for cell in batch if cell.id not in fresh]
 
 
 def _write_about(
@@ -195,10 +276,11 @@ def _write_about(
 class Display(AbstractContextManager):
     """Cells done, running, failed and the time left: a live line on a terminal, else a line now and then."""
 
-    def __init__(self, total: int, before: dict[str, str], cells: Sequence[Cell], shown: bool):
-        self._total, self._done = total, dict(before)
+    def __init__(self, cells: Sequence[Cell], done: dict[str, Standing], stale: dict[str, int], shown: bool):
+        self._total, self._done = len(cells), {key: standing.is_failed for key, standing in done.items()}
+        self._stale = stale  # files of cells that are run again, and when they were written
         self._names = {cell.id: cell.name for cell in cells}
-        self._begin, self._before, self._last = time.perf_counter(), len(before), 0.0
+        self._begin, self._before = time.perf_counter(), len(self._done)
         self._live = None
         if shown:
             from rich.live import Live
@@ -218,13 +300,15 @@ class Display(AbstractContextManager):
     def update(self, folder: Path) -> None:
         for path in (folder / store.ROWS).glob("*.parquet"):
             if path.stem not in self._done and path.stem in self._names:
-                self._done[path.stem] = store.status_of(path)
+                standing = store.standing_of(path)
+                if standing is not None and standing.written != self._stale.get(path.stem):
+                    self._done[path.stem] = standing.is_failed
         if self._live:
             self._live.update(self._line())
 
     def _line(self) -> str:
         done, spent = len(self._done), time.perf_counter() - self._begin
-        failed = sum(status == "failed" for status in self._done.values())
+        failed = sum(self._done.values())
         now = done - self._before
         left = f", about {_duration(spent / now * (self._total - done))} left" if now else ""
         waiting = [name for key, name in self._names.items() if key not in self._done]

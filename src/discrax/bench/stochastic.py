@@ -20,7 +20,7 @@ from jaxtyping import Float
 
 from discrax import samplers
 from discrax.bench.cell import Cell
-from discrax.bench.measure import Experiment, Measure, kernel_of, target_of
+from discrax.bench.measure import Experiment, Measure, check_complete, kernel_of, target_of
 from discrax.bench.store import Number, Timing
 from discrax.core import random
 from discrax.core.stochastic import evaluate_batch
@@ -103,8 +103,7 @@ def selection(data_seed: int, num_rows: int, num_distinct: int, matched_step: fl
             num_samples=cell.budget.num_samples, progress=False,
             adaptation="auto" if cell.budget.num_warmup and not sees_batches else None,
         )  # fmt: skip
-        if not result.is_complete:
-            raise KeyboardInterrupt
+        check_complete(result)
         price = target.batch_size if is_charged_a_batch else num_rows
         timing = Timing(result.seconds, result.warmup_seconds + tuning, result.compile_seconds)
         return _against_rows(result, truth, price, cell.budget.num_warmup), timing
@@ -153,6 +152,7 @@ def _fixed_time(cell: Cell, target: TallLogisticRegression, jump: float) -> SGDL
             jax.random.key(cell.seed + 1), target, kernel(middle),
             num_chains=cell.budget.num_chains, num_warmup=0, num_samples=_PILOT, adaptation=None, progress=False,
         )  # fmt: skip
+        check_complete(pilot)
         if pilot.stats["jump"][:, _PILOT // 2 :].mean() < jump:
             low = middle
         else:

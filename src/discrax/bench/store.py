@@ -1,13 +1,12 @@
 """Rows: one number each, with all that is needed to trust it, in one Parquet file a cell.
 
-A file is written under another name and renamed, so a cell is there whole or not at all, whatever dies and whoever else
-writes. A directory is a run.
+A cell's file is there whole or not at all, whatever dies and whoever else writes. A directory is a run.
 """
 
 import json
-import os
 import platform
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -17,6 +16,8 @@ from typing import Any, NamedTuple
 import jax
 
 from discrax.bench.cell import Cell
+from discrax.bench.program import program_of
+from discrax.core.files import write_whole
 
 ROWS, ABOUT = "rows", "run.json"
 _PACKAGES = ("discrax", "jax", "jaxlib", "equinox", "numpy", "scipy")
@@ -61,6 +62,7 @@ def rows_of(cell: Cell, numbers: Iterable[Number], timing: Timing, error: str | 
         **timing._asdict(),
         "device": jax.devices()[0].device_kind,
         "versions": versions(),
+        "program": program_of(cell),
         "finished": datetime.now(UTC).isoformat(timespec="seconds"),
     }
     numbers = list(numbers) if error is None else [Number("failed", None)]
@@ -74,7 +76,7 @@ def _schema():
     fields = {"cell": text, "name": text, "labels": text, "settings": text, "seed": pa.int64(), "metric": text}
     fields |= {"x": real, "value": real, "std": real, "status": text, "error": text}
     fields |= {"seconds": real, "warmup_seconds": real, "compile_seconds": real}
-    return pa.schema(fields | {"device": text, "versions": text, "finished": text})
+    return pa.schema(fields | {"device": text, "versions": text, "program": text, "finished": text})
 
 
 def write_rows(run: Path, rows: Sequence[dict[str, Any]]) -> None:
@@ -82,44 +84,87 @@ def write_rows(run: Path, rows: Sequence[dict[str, Any]]) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    folder = run / ROWS
-    folder.mkdir(parents=True, exist_ok=True)
-    final = folder / f"{rows[0]['cell']}.parquet"
-    unfinished = folder / f".{final.name}.{os.getpid()}"
-    pq.write_table(pa.Table.from_pylist(list(rows), schema=_schema()), unfinished)
-    unfinished.replace(final)
+    table = pa.Table.from_pylist(list(rows), schema=_schema())
+    write_whole(run / ROWS / f"{rows[0]['cell']}.parquet", lambda file: pq.write_table(table, file))
 
 
-def finished(run: Path) -> dict[str, str]:
-    """The status of each cell that has a file."""
-    return {path.stem: status_of(path) for path in sorted((run / ROWS).glob("*.parquet"))}
+def remove_unfinished(run: Path) -> None:
+    """Parts of files that a process left when it was killed; for the one who has the lock of the folder."""
+    for folder in (run, run / ROWS):
+        for path in folder.glob(".*.part"):
+            with suppress(OSError):
+                path.unlink()
 
 
-def status_of(path: Path) -> str:
+class Standing(NamedTuple):
+    """Of a cell that has a file."""
+
+    status: str
+    program: str | None  # None: of a time when rows did not say
+    written: int  # when, in nanoseconds
+
+    @property
+    def is_failed(self) -> bool:
+        return self.status == "failed"
+
+
+def finished(run: Path) -> dict[str, Standing]:
+    """The cells that have a file. One that is damaged does not count: its cell is run again."""
+    found = {path.stem: standing_of(path) for path in sorted((run / ROWS).glob("*.parquet"))}
+    return {key: standing for key, standing in found.items() if standing is not None}
+
+
+def standing_of(path: Path) -> Standing | None:
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    return pq.read_table(path, columns=["status"])["status"][0].as_py()
+    try:
+        with pq.ParquetFile(path) as file:
+            has_program = "program" in file.schema_arrow.names
+            rows = file.read(columns=["status", *(["program"] if has_program else [])]).to_pylist()
+        written = path.stat().st_mtime_ns
+    except (OSError, pa.ArrowException):
+        return None
+    return Standing(rows[0]["status"], rows[0].get("program"), written) if rows else None
 
 
 def read_rows(run: Path) -> list[dict[str, Any]]:
-    """All rows of a run, labels as dictionaries."""
+    """All rows of a run, labels as dictionaries; a folder that has none is a sentence."""
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    rows = [row for path in sorted((Path(run) / ROWS).glob("*.parquet")) for row in pq.read_table(path).to_pylist()]
+    run = Path(run)
+    read_about(run)
+    paths = sorted((run / ROWS).glob("*.parquet"))
+    if not paths:
+        raise ValueError(f"{run} holds a run without a single finished cell; `discrax bench run` goes on with it.")
+    rows: list[dict[str, Any]] = []
+    for path in paths:
+        try:
+            rows += pq.read_table(path).to_pylist()
+        except (OSError, pa.ArrowException) as error:
+            raise ValueError(f"{path} is damaged; `discrax bench run` again makes its cell anew.") from error
     for row in rows:
         row["labels"] = json.loads(row["labels"])
     return rows
 
 
 def write_about(run: Path, about: dict[str, Any]) -> None:
-    run.mkdir(parents=True, exist_ok=True)
-    unfinished = run / f".{ABOUT}.{os.getpid()}"
-    unfinished.write_text(json.dumps(about, indent=1))
-    unfinished.replace(run / ABOUT)
+    write_whole(run / ABOUT, json.dumps(about, indent=1))
 
 
 def read_about(run: Path) -> dict[str, Any]:
-    path = Path(run) / ABOUT
+    run = Path(run)
+    path = run / ABOUT
+    if not run.is_dir():
+        what = "is a file, and the folder of a run was expected" if run.exists() else "does not exist"
+        raise ValueError(f"{run} {what}; `discrax bench run SUITE` makes one.")
     if not path.is_file():
         raise ValueError(f"{run} is not a run: it has no {ABOUT}; `discrax bench run SUITE` makes one.")
-    return json.loads(path.read_text())
+    try:
+        about = json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{path} cannot be read: {error}.") from error
+    if not isinstance(about, dict) or "suites" not in about:
+        raise ValueError(f"{path} does not describe a run; choose another folder, or delete it.")
+    return about

@@ -19,7 +19,6 @@ What takes long to train is kept in the cache folder for the next time.
 """
 
 import math
-import os
 import time
 from collections.abc import Callable
 from functools import lru_cache
@@ -34,8 +33,9 @@ from jaxtyping import Array, Float, Integer, PRNGKeyArray
 from discrax import samplers, targets
 from discrax.bench.cell import Call, Cell
 from discrax.bench.data import cache_folder
-from discrax.bench.measure import Experiment, target_of
+from discrax.bench.measure import Experiment, check_complete, target_of
 from discrax.bench.store import Number, Timing
+from discrax.core.files import write_whole
 from discrax.core.kernel import Kernel, replaced
 from discrax.core.space import Spin
 from discrax.core.target import Target
@@ -129,8 +129,7 @@ def ising_lattice(side: int = 10, strength: float = 0.2, num_rows: int = 10_000)
             jax.random.key(0), true, kernel,
             num_chains=num_chains, num_warmup=500, num_samples=10, thinning=50, adaptation=None, progress=False,
         )  # fmt: skip
-        if not result.is_complete:
-            raise KeyboardInterrupt
+        check_complete(result)
         assert result.draws is not None
         return result.draws.reshape(-1, side**2)[:num_rows].astype(np.int8)
 
@@ -180,8 +179,7 @@ def convolutional(
             every=max(1, num_updates // 20),
             progress=False,
         )
-        if trained.stopped is not None:
-            raise RuntimeError(trained.stopped)
+        _check_complete(trained)
         (rows,) = snapshots_of(
             jax.random.key(seed + 1),
             trained.model,
@@ -315,8 +313,7 @@ def trained_resnet(
             every=max(1, num_updates // 20),
             progress=False,
         )
-        if trained.stopped is not None:
-            raise RuntimeError(trained.stopped)
+        _check_complete(trained)
         return trained.ema
 
     settings = (data, width, num_blocks, num_updates, num_steps, f"{learning_rate:g}", buffer_size, seed)
@@ -440,9 +437,17 @@ def _trained(cell: Cell, model: Target, data: Any, **settings: Any) -> Trained:
         progress=False,
         **settings,
     )
-    if trained.stopped is not None and "interrupted" in trained.stopped:
+    if trained.is_interrupted:
         raise KeyboardInterrupt
     return trained
+
+
+def _check_complete(trained: Trained) -> None:
+    """A model that others are measured on is trained to the end, or not there."""
+    if trained.is_interrupted:
+        raise KeyboardInterrupt
+    if trained.stopped is not None:
+        raise RuntimeError(trained.stopped)
 
 
 def _of_training(trained: Trained) -> list[Number]:
@@ -467,7 +472,6 @@ def _kept(name: str, like: Kept, make: Callable[[], Kept]) -> Kept:
     """What was kept in the cache folder under this name; else it is made and kept. `like` has its structure."""
     path = cache_folder() / f"{name}.eqx"
     if not path.exists():
-        unfinished = path.with_name(f"{os.getpid()}-{path.name}")
-        eqx.tree_serialise_leaves(unfinished, make())
-        unfinished.replace(path)
+        made = make()
+        write_whole(path, lambda file: eqx.tree_serialise_leaves(file, made))
     return eqx.tree_deserialise_leaves(path, like)

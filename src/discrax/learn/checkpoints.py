@@ -1,13 +1,19 @@
-"""The folder of a training run: checkpoints (orbax), curves and pictures of the chains.
+"""The folder of a training run: checkpoints, curves and pictures of the chains.
 
 config.json          what was trained on what, where the command line made the model
-checkpoints/N/       the state after N updates; the last three are kept
+checkpoints/N.npz    the state after N updates; the last three are kept
 curves.csv, .png     energy gap, acceptance, jump and gradient norm against updates
 samples/N.png        a part of the chains after N updates
+
+A checkpoint is one file, the arrays of the state in their order, and every file is there whole or not at all: whatever
+dies, and wherever, the run goes on from the last one.
 """
 
 import csv
+import io
 import json
+import zipfile
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,32 +23,61 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
+from discrax.core import random
+from discrax.core.files import FolderLock, write_whole
 from discrax.core.kernel import Sized, replaced
 
 State = TypeVar("State")
 _KEPT = 3
 _SHOWN = 100  # chains in a picture
+_ABOUT = "about"
 
 
 class Run:
-    """Writes and reads the folder of one run. A checkpoint that was being written when the run died does not count."""
+    """Writes and reads the folder of one run, which has no other writer for the time of the `with` block.
+
+    What cannot be written is an `UnusableFile`.
+    """
 
     def __init__(self, folder: Path, key: PRNGKeyArray, resume: bool):
         self.folder = folder
-        self._key = np.asarray(jax.random.key_data(key))
-        self._checkpoints = manager(folder)
+        self._key = np.asarray(jax.random.key_data(random.as_threefry(key)))
+        self._resume = resume
         self._rows: list[dict[str, float]] = []
-        latest = self._checkpoints.latest_step()
-        if latest is not None and not resume:
-            raise ValueError(
-                f"{folder} already holds a run of {latest:,} updates; resume it, or give another folder as `out`."
-            )
-        if latest is None and resume:
-            raise ValueError(f"There is no checkpoint to resume from in {folder}; leave out `resume`.")
+
+    def __enter__(self) -> "Run":
+        with ExitStack() as stack:
+            stack.enter_context(FolderLock(self.folder))
+            last = self.last_saved
+            if last is not None and not self._resume:
+                raise ValueError(
+                    f"{self.folder} already holds a run of {last:,} updates; go on with it by `resume` (--resume), or "
+                    "give another folder as `out` (--out)."
+                )
+            if last is None and self._resume:
+                raise ValueError(f"There is no checkpoint to resume from in {self.folder}; leave out `resume`.")
+            self._remove_unfinished()
+            self._held = stack.pop_all()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._held.close()
+
+    @property
+    def last_saved(self) -> int | None:
+        """The update of the last checkpoint."""
+        return max(_saved(self.folder), default=None)
+
+    def _remove_unfinished(self) -> None:
+        """What a process left of a file when it was killed."""
+        for folder in (self.folder, self.folder / "checkpoints", self.folder / "samples"):
+            for path in folder.glob(".*.part"):
+                with suppress(OSError):
+                    path.unlink()
 
     def restored(self, state: Any) -> Any:
         """The state of the last checkpoint; `state` is one like it, from the same model, sampler and optimiser."""
-        saved, about = read(self._checkpoints, self.folder)
+        saved, about = read(self.folder)
         if about["key"] != self._key.tolist():
             raise ValueError(f"The run in {self.folder} was started with another key; resume it with the same one.")
         if isinstance(state.kernel, Sized):
@@ -56,39 +91,32 @@ class Run:
 
     def save(self, state: Any, curves: list[dict[str, float]]) -> None:
         update = int(state.update)
-        if self._checkpoints.latest_step() == update:
+        if self.last_saved == update:
             return
         self._write_curves(curves)
-        write(self._checkpoints, update, state, {
-            "key": self._key.tolist(), "capacity": getattr(state.kernel, "capacity", None), "update": update,
-        })  # fmt: skip
+        about = {"key": self._key.tolist(), "capacity": getattr(state.kernel, "capacity", None), "update": update}
+        write(self.folder, state, about)
         self._picture(state, update)
 
     def _write_curves(self, curves: list[dict[str, float]]) -> None:
         if not curves:
             return
-        self.folder.mkdir(parents=True, exist_ok=True)
-        unfinished = self.folder / "curves.csv.part"
-        with unfinished.open("w", newline="") as file:
-            writer = csv.DictWriter(file, list(curves[0]))
-            writer.writeheader()
-            writer.writerows(curves)
-        unfinished.replace(self.folder / "curves.csv")
+        text = io.StringIO()
+        writer = csv.DictWriter(text, list(curves[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(curves)
+        write_whole(self.folder / "curves.csv", text.getvalue())
 
     def _picture(self, state: Any, update: int) -> None:
         space = state.model.space
         if len(space.shape) == 2:
             from discrax.learn.pictures import image_grid
 
-            folder = self.folder / "samples"
-            folder.mkdir(exist_ok=True)
             last = update * _SHOWN % len(state.buffer)  # any will do; these change from picture to picture
             chains = np.roll(np.asarray(state.buffer), -last, axis=0)[:_SHOWN]
-            image_grid(chains, folder / f"{update:06d}.png", num_levels=space.num_levels)
+            image_grid(chains, self.folder / "samples" / f"{update:06d}.png", num_levels=space.num_levels)
 
     def finish(self) -> None:
-        self._checkpoints.wait_until_finished()
-        self._checkpoints.close()
         rows = _read_curves(self.folder / "curves.csv")
         if rows:
             from discrax.learn.pictures import curves_picture
@@ -98,35 +126,33 @@ class Run:
             )
 
 
-def manager(folder: Path) -> Any:
-    try:
-        import orbax.checkpoint as orbax
-    except ImportError as error:
-        raise ImportError('Checkpoints need orbax, which is missing: pip install "discrax[learn]".') from error
-    options = orbax.CheckpointManagerOptions(max_to_keep=_KEPT, create=True)
-    return orbax.CheckpointManager((folder / "checkpoints").absolute(), options=options)
+def _saved(folder: Path) -> dict[int, Path]:
+    """The checkpoints there are, by their updates."""
+    return {int(path.stem): path for path in (folder / "checkpoints").glob("*.npz") if path.stem.isdigit()}
 
 
-def write(checkpoints: Any, update: int, state: Any, about: dict[str, Any]) -> None:
-    import orbax.checkpoint as orbax
-
+def write(folder: Path, state: Any, about: dict[str, Any]) -> None:
     leaves = jax.tree.leaves(eqx.filter(state, eqx.is_array))
-    arrays = {f"{i:04d}": np.asarray(leaf) for i, leaf in enumerate(leaves)}
-    checkpoints.save(
-        update, args=orbax.args.Composite(state=orbax.args.StandardSave(arrays), about=orbax.args.JsonSave(about))
-    )
+    arrays = {f"{i:04d}": np.asarray(leaf) for i, leaf in enumerate(leaves)} | {_ABOUT: np.array(json.dumps(about))}
+    write_whole(folder / "checkpoints" / f"{about['update']}.npz", lambda file: np.savez(file, **arrays))
+    found = _saved(folder)
+    for update in sorted(found)[:-_KEPT]:
+        with suppress(OSError):
+            found[update].unlink()
 
 
-def read(checkpoints: Any, folder: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    import orbax.checkpoint as orbax
-
-    update = checkpoints.latest_step()
-    if update is None:
+def read(folder: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """The arrays of the last checkpoint, and what it says of itself."""
+    found = _saved(folder)
+    if not found:
         raise ValueError(f"There is no checkpoint in {folder}.")
-    found = checkpoints.restore(
-        update, args=orbax.args.Composite(state=orbax.args.StandardRestore(), about=orbax.args.JsonRestore())
-    )
-    return found["state"], found["about"]
+    path = found[max(found)]
+    try:
+        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
+            arrays = dict(file)
+        return arrays, json.loads(str(arrays.pop(_ABOUT)))
+    except (OSError, ValueError, TypeError, EOFError, KeyError, zipfile.BadZipFile) as error:
+        raise ValueError(f"The checkpoint {path} is damaged; delete it to go on from the one before.") from error
 
 
 def filled(like: State, saved: dict[str, np.ndarray], folder: Path) -> State:
@@ -134,6 +160,8 @@ def filled(like: State, saved: dict[str, np.ndarray], folder: Path) -> State:
     arrays, static = eqx.partition(like, eqx.is_array)
     leaves, structure = jax.tree.flatten(arrays)
     found = [saved[name] for name in sorted(saved)]
+    if len(found) == len(leaves):  # numpy's files know no bfloat16 and the like, but keep their bytes
+        found = [a.view(b.dtype) if a.dtype.kind == "V" else a for a, b in zip(found, leaves, strict=True)]
     expected = [(leaf.shape, leaf.dtype) for leaf in leaves]
     if expected != [(leaf.shape, leaf.dtype) for leaf in found]:
         raise ValueError(
@@ -146,17 +174,25 @@ def filled(like: State, saved: dict[str, np.ndarray], folder: Path) -> State:
 def _read_curves(path: Path) -> list[dict[str, float]]:
     if not path.exists():
         return []
-    with path.open(newline="") as file:
-        return [{name: float(value) for name, value in row.items()} for row in csv.DictReader(file)]
+    try:
+        with path.open(newline="") as file:
+            return [{name: float(value) for name, value in row.items()} for row in csv.DictReader(file)]
+    except (ValueError, TypeError, OSError) as error:
+        raise ValueError(f"{path} is damaged: {error}; delete it to go on without the curves so far.") from error
 
 
 def write_config(folder: Path, config: dict[str, Any]) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n")
+    write_whole(folder / "config.json", json.dumps(config, indent=2) + "\n")
 
 
 def read_config(folder: Path) -> dict[str, Any]:
     path = folder / "config.json"
     if not path.exists():
         raise ValueError(f"{folder} is not the folder of a run: it has no config.json; `discrax train` makes one.")
-    return json.loads(path.read_text())
+    try:
+        found = json.loads(path.read_text())
+    except (ValueError, OSError) as error:
+        raise ValueError(f"{path} cannot be read: {error}.") from error
+    if not isinstance(found, dict):
+        raise ValueError(f"{path} should hold the settings of a run, but holds a {type(found).__name__}.")
+    return found

@@ -4,6 +4,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
+from discrax.core import checks
+
 MODELS = ("rbm", "ising", "potts", "resnet", "convnet", "quadratic-convnet")
 Model = Literal["rbm", "ising", "potts", "resnet", "convnet", "quadratic-convnet"]
 
@@ -56,19 +58,23 @@ def train(
         out: The folder of the run.
         resume: Go on with the run in that folder, with the settings it was started with.
     """
-    import jax
-
+    from discrax.core.seeds import checked_seed, key_of
     from discrax.data import load_images
-    from discrax.learn.checkpoints import read_config, write_config
+    from discrax.learn.checkpoints import Run, read_config, write_config
     from discrax.learn.training import pcd
     from discrax.samplers import build_kernel
 
+    counts = {"steps": steps, "updates": updates, "batch": batch, "buffer": buffer, "hidden": hidden, "width": width}
+    counts |= {"blocks": blocks, "every": every, "save_every": save_every}
+    for name, count in counts.items():
+        if count is not None:
+            checks.whole(f"--{name.replace('_', '-')}", count, least=1)
+    checks.whole("--levels", levels, least=2)
+    checked_seed(seed)
     if resume:
         config = read_config(out)
         config["updates"] = config["updates"] if updates is None else updates
     else:
-        if (out / "checkpoints").exists():  # before its settings are overwritten
-            raise ValueError(f"{out} already holds a run; go on with it by --resume, or give another folder as --out.")
         updates = 2000 if updates is None else updates
         if rate is None:
             rate = 1e-3 if model in ("rbm", "ising", "potts") else 1e-4
@@ -84,27 +90,28 @@ def train(
     config["shape"] = list(images.train.shape[1:])
     made = build(config, images)
     build_kernel(config["sampler"], made)  # a typo is found before anything is written
-    if not resume:
-        write_config(out, config)
-    key = jax.random.key(config["seed"])
-    trained = pcd(
-        key,
-        made,
-        images,
-        sampler=config["sampler"],
-        num_steps=config["steps"],
-        num_updates=config["updates"],
-        batch_size=config["batch"],
-        buffer_size=config["buffer"],
-        optimiser=warmed_adam(config["rate"], config["warmup"]),
-        ema=config["ema"],
-        l1=config["l1"],
-        weight_decay=config["weight_decay"],
-        every=config["every"],
-        save_every=save_every,
-        out=out,
-        resume=resume,
-    )
+    key = key_of(config["seed"])
+    with Run(out, key, resume) as run:
+        if not resume:  # not before it is sure that the folder has no run
+            write_config(out, config)
+        trained = pcd(
+            key,
+            made,
+            images,
+            sampler=config["sampler"],
+            num_steps=config["steps"],
+            num_updates=config["updates"],
+            batch_size=config["batch"],
+            buffer_size=config["buffer"],
+            optimiser=warmed_adam(config["rate"], config["warmup"]),
+            ema=config["ema"],
+            l1=config["l1"],
+            weight_decay=config["weight_decay"],
+            every=config["every"],
+            save_every=save_every,
+            out=run,
+            resume=resume,
+        )
     last = {name: values[-1] for name, values in trained.curves.items()} if len(trained.curves["gap"]) else None
     if last is not None:
         print(
@@ -113,7 +120,7 @@ def train(
         )
     print(f"{out}/curves.png, {out}/samples/, {out}/checkpoints/")
     if trained.stopped is not None:
-        print(trained.stopped)
+        raise SystemExit(f"discrax: {trained.stopped}")
 
 
 @cache  # the same object for the same numbers, so that programs are shared
@@ -123,6 +130,7 @@ def warmed_adam(rate: float, num_updates: int) -> Any:
         import optax
     except ImportError as error:
         raise ImportError('Training needs optax, which is missing: pip install "discrax[learn]".') from error
+    rate = checks.number("The learning rate", rate, above=0)
     return optax.adam(optax.schedules.linear_schedule(rate / 100, rate, num_updates))
 
 
@@ -174,14 +182,12 @@ def load(folder: Path) -> tuple[Any, dict[str, Any]]:
     import equinox as eqx
     import jax
 
-    from discrax.learn.checkpoints import filled, manager, read, read_config
+    from discrax.learn.checkpoints import filled, read, read_config
     from discrax.learn.models import trained_parts
 
     config = read_config(folder)
     model = build(config)
-    checkpoints = manager(folder)
-    saved, _ = read(checkpoints, folder)
-    checkpoints.close()
+    saved, _ = read(folder)
     # A checkpoint holds, in this order: the count of updates, the model, the mean of its trained parameters, and more.
     parameters = eqx.filter(model, trained_parts(model))
     num_model = len(jax.tree.leaves(eqx.filter(model, eqx.is_array)))
@@ -215,17 +221,21 @@ def sample_model(
         seed: Of the random numbers.
         out: The picture; by default samples.png in the folder of the run. The states are written beside it (.npz).
     """
-    import jax
     import numpy as np
 
-    from discrax.learn.pictures import image_grid
+    from discrax.core.files import check_writable, write_whole
+    from discrax.core.seeds import key_of
+    from discrax.learn.pictures import checked_picture, image_grid
     from discrax.sampling import sample
 
+    key = key_of(seed)
     if not 1 <= snapshots <= steps:
         raise ValueError(f"snapshots lies between 1 and the {steps} steps, but is {snapshots}.")
     target, config = load(model)
+    out = checked_picture(model / "samples.png" if out is None else out)
+    check_writable(out.with_suffix(".npz"))
     result = sample(
-        jax.random.key(seed),
+        key,
         target,
         sampler,
         num_chains=chains,
@@ -233,12 +243,18 @@ def sample_model(
         num_samples=snapshots,
         thinning=steps // snapshots,
     )
+    if not result.num_draws:
+        raise KeyboardInterrupt
     assert result.draws is not None
-    out = model / "samples.png" if out is None else out
-    out.parent.mkdir(parents=True, exist_ok=True)
     states = result.draws.reshape(*result.draws.shape[:2], *config["shape"])
     image_grid(states[:, -1], out, num_levels=target.space.num_levels)
-    np.savez_compressed(out.with_suffix(".npz"), states=states, log_prob=result.stats["lp"])
+    arrays = {"states": states, "log_prob": result.stats["lp"]}
+    write_whole(out.with_suffix(".npz"), lambda file: np.savez_compressed(file, **arrays))
     accepted, jump = result.mean_stats["accept_prob"].mean(), result.mean_stats["jump"].mean()
-    print(f"{chains} chains, {steps:,} steps of {sampler}: acceptance {accepted:.2f}, {jump:.3g} sites changed a step")
+    made = result.num_draws * result.thinning
+    print(f"{chains} chains, {made:,} steps of {sampler}: acceptance {accepted:.2f}, {jump:.3g} sites changed a step")
     print(f"{out}, {out.with_suffix('.npz')}")
+    if not result.is_complete:
+        raise SystemExit(
+            f"discrax: interrupted after {made:,} of {steps:,} steps; the chains are where they were then."
+        )

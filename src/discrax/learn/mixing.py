@@ -12,7 +12,8 @@ import numpy as np
 from jaxtyping import Array, Float, Integer, PRNGKeyArray
 from numpy.typing import ArrayLike
 
-from discrax.core import random
+from discrax.core import checks, random
+from discrax.core.interrupts import Interrupts
 from discrax.core.kernel import Kernel
 from discrax.core.target import Target
 from discrax.learn.ais import log_probs_of, split_key
@@ -48,25 +49,31 @@ def mixing_curves(
     - `num_warmup`: steps in which a kernel is tuned; 0 takes it as it is.
     - `every`: steps between the points of a curve.
     """
+    key = random.as_threefry(key)
+    if not isinstance(samplers, Mapping):
+        raise TypeError(
+            f"samplers must map names to samplers, such as {{'pas': 'pas'}}, but got {checks.describe(samplers)}."
+        )
     if not samplers:
         raise ValueError("mixing_curves needs at least one sampler.")
     if num_chains < 2:
         raise ValueError(f"A standard error takes at least two chains, but num_chains is {num_chains}.")
-    first = _log_probs_at(target, starts, num_chains)
-    keys = split_key(random.as_threefry(key), len(samplers))
     curves = {}
-    for key_of_sampler, (name, sampler) in zip(keys, samplers.items(), strict=True):
-        result = _run(
-            key_of_sampler, target, sampler, starts, num_steps, num_chains, num_warmup, every, _nothing, progress
-        )
-        values = np.concatenate([first[:, None], result.stats["lp"]], axis=1).astype(np.float64)
-        curves[name] = MixingCurve(
-            steps=every * np.arange(values.shape[1]),
-            mean=values.mean(axis=0),
-            error=values.std(axis=0, ddof=1) / np.sqrt(num_chains),
-            acceptance=float(result.stats["accept_prob"].mean()),
-            kernel=result.kernel,
-        )
+    with Interrupts() as interrupts:
+        first = _log_probs_at(target, starts, num_chains)
+        for key_of_sampler, (name, sampler) in zip(split_key(key, len(samplers)), samplers.items(), strict=True):
+            result = _run(
+                key_of_sampler, target, sampler, starts, num_steps, num_chains, num_warmup, every, _nothing, progress
+            )
+            interrupts.raise_if_requested()
+            values = np.concatenate([first[:, None], result.stats["lp"]], axis=1).astype(np.float64)
+            curves[name] = MixingCurve(
+                steps=every * np.arange(values.shape[1]),
+                mean=values.mean(axis=0),
+                error=values.std(axis=0, ddof=1) / np.sqrt(num_chains),
+                acceptance=float(result.stats["accept_prob"].mean()),
+                kernel=result.kernel,
+            )
     return curves
 
 

@@ -19,9 +19,10 @@ import numpy as np
 from jaxtyping import Array, Float, Integer, PRNGKeyArray
 from numpy.typing import ArrayLike
 
+from discrax.core.closures import Captured, capture
 from discrax.core.levels import at_level
-from discrax.core.space import Binary, Categorical, Space
-from discrax.core.target import Evaluation, ExactRatios, Target
+from discrax.core.space import Binary, Categorical, Space, check_space
+from discrax.core.target import Evaluation, ExactRatios, Target, check_log_prob, embedding_of
 from discrax.learn.frequencies import smoothed
 from discrax.learn.networks import ConvNet, ResNet, initialised
 
@@ -168,12 +169,19 @@ def from_function(function: Callable[[Any, Array], Array], parameters: Any, spac
     """A model of any function of parameters (a pytree of arrays) and of the embedding of a state."""
     if not callable(function):
         raise TypeError(f"function must be callable with (parameters, embedding), but got {type(function).__name__}.")
-    return FunctionModel(function=function, parameters=jax.tree.map(jnp.asarray, parameters), space=space)
+    check_space(space)
+    parameters = jax.tree.map(jnp.asarray, parameters)
+    check_log_prob(lambda e: function(parameters, e), space)
+    return FunctionModel(capture(function, parameters, embedding_of(space)), parameters, space)
 
 
 def trained_parts(model: Target) -> Any:
     """A tree like the model's with True at every leaf that training changes."""
-    spec = jax.tree.map(eqx.is_inexact_array, model)
+
+    def is_trained(node: Any) -> Any:  # what a function closed over is no parameter
+        return jax.tree.map(lambda _: False, node) if isinstance(node, Captured) else eqx.is_inexact_array(node)
+
+    spec = jax.tree.map(is_trained, model, is_leaf=lambda node: isinstance(node, Captured))
     for name in ("space", *getattr(model, "fixed", ())):
         nothing = jax.tree.map(lambda _: False, getattr(model, name))
         spec = eqx.tree_at(lambda it, name=name: getattr(it, name), spec, nothing, is_leaf=lambda leaf: leaf is None)

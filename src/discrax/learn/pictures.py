@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Integer
 
+from discrax.core.files import check_writable, write_whole
 from discrax.learn.mixing import MixingCurve
 
 INK, RULE, GAP = "#1c1d21", "#d9dade", 0.55  # GAP: the grey between images
@@ -183,7 +184,13 @@ def _dress(axes: Any, xlabel: str | None, ylabel: str) -> None:
 
 
 def _save(figure: Any, path: str | os.PathLike) -> Path:
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path)
-    return path
+    path = checked_picture(path)
+    return write_whole(path, lambda file: figure.savefig(file, format=path.suffix[1:]))
+
+
+def checked_picture(path: str | os.PathLike) -> Path:
+    """The path of a picture, if one can be written there in the format that its suffix names."""
+    path, known = Path(path), _figure(1, 1).canvas.get_supported_filetypes()
+    if path.suffix[1:].lower() not in known:
+        raise ValueError(f"A picture ends in .png, .pdf or .svg, but {path.name} ends in {path.suffix or 'nothing'}.")
+    return check_writable(path)

@@ -38,6 +38,7 @@ def train_rbm(
     +-1/sqrt(visible), the hidden bias at 0. With `persistent` the chains, as many as `batch_size`, start at rows of the
     data and go on from batch to batch. For more (averaged parameters, other samplers, checkpoints) see `pcd`.
     """
+    key = random.as_threefry(key)
     counts = {"num_hidden": num_hidden, "num_gibbs": num_gibbs, "batch_size": batch_size, "num_epochs": num_epochs}
     for name, count in counts.items():
         if not isinstance(count, int | np.integer) or count < 1:
@@ -47,7 +48,7 @@ def train_rbm(
     rows = _codes(data, num_levels)
     batch_size = min(batch_size, len(rows))
     num_batches = len(rows) // batch_size
-    for_weights, for_chains, for_training = random.split(random.as_threefry(key), 3)
+    for_weights, for_chains, for_training = random.split(key, 3)
     picks = np.asarray(random.integers(for_chains, batch_size, len(rows)))
     trained = pcd(
         for_training,
@@ -63,6 +64,8 @@ def train_rbm(
         every=min(num_batches, 100),
         progress=progress,
     )
+    if trained.is_interrupted:
+        raise KeyboardInterrupt
     if trained.stopped is not None:
         raise ValueError(trained.stopped)
     assert isinstance(trained.model, RBM | CategoricalRBM)

@@ -31,17 +31,18 @@ def infill_sentence(
         seed: Of the random numbers.
         out: Where to write the fillings, as JSON.
     """
-    import jax
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
+    from discrax.core.files import check_writable, write_whole
+    from discrax.core.seeds import key_of
     from discrax.text.infilling import infill
 
-    if out is not None and out.is_dir():
-        raise ValueError(f"--out is the file to write the fillings to, but {out} is a folder.")
+    if out is not None:
+        check_writable(out)
     found = infill(
-        jax.random.key(seed),
+        key_of(seed),
         checkpoint,
         sentence,
         sampler=sampler,
@@ -66,12 +67,14 @@ def infill_sentence(
             "chains": chains,
             "steps": steps,
             "seed": seed,
+            "is_complete": found.run.is_complete,
             "unknown": list(found.unknown),
             "filled": [
                 {"sentence": filled, "words": list(words), "log_prob": float(log_prob)}
                 for filled, words, log_prob in zip(found.sentences, found.words, found.log_probs, strict=True)
             ],
         }
-        out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(json.dumps(about, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        write_whole(out, json.dumps(about, indent=1, ensure_ascii=False) + "\n")
         console.print(Text(str(out)))
+    if not found.run.is_complete:
+        raise SystemExit("discrax: interrupted before all steps were made; these are the fillings so far.")

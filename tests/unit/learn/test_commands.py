@@ -27,7 +27,7 @@ def test_a_model_is_trained_and_sampled(tmp_path, capsys, model):
     assert "10 updates in" in said
     assert "15 updates in" in said
     settings = (out / "config.json").read_text()
-    with pytest.raises(ValueError, match="already holds a run; go on with it by --resume"):
+    with pytest.raises(ValueError, match="already holds a run of 15 updates; go on with it by `resume` "):
         train(model=model, hidden=3, out=out)
     assert (out / "config.json").read_text() == settings
     restored, config = load(out)

@@ -14,8 +14,8 @@ import pytest
 
 from discrax import exact, samplers, targets
 from discrax.adaptation import AcceptanceRate
-from discrax.core.programs import _programs
 from discrax.core.kernel import State, replaced, scalar_info
+from discrax.core.programs import _programs
 from discrax.core.space import Binary
 from discrax.core.target import evaluate
 from discrax.data import Images
@@ -186,8 +186,7 @@ def test_killed_and_resumed_is_not_killed(tmp_path):
 
 
 def _finished(folder: Path) -> list[int]:
-    found = (folder / "checkpoints").glob("*") if (folder / "checkpoints").is_dir() else []
-    return sorted(int(path.name) for path in found if path.name.isdigit())
+    return sorted(int(path.stem) for path in (folder / "checkpoints").glob("*.npz") if path.stem.isdigit())
 
 
 def test_a_steady_rule_follows_a_target_that_changes():
