@@ -1,6 +1,9 @@
 """Numbers from users, checked: what is not a number of the kind that was asked for ends in a sentence."""
 
+import functools
+import inspect
 import math
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -18,7 +21,7 @@ def real_array(name: str, value: Any) -> Float[np.ndarray, "..."]:
         )
     try:
         array = np.asarray(value)
-        if array.dtype.kind not in "biufO" or (array.dtype.kind == "O" and not array.size):
+        if array.dtype.kind not in "biufO" or (array.dtype.kind == "O" and not _are_numbers(array)):
             raise TypeError
         array = array.astype(np.float64)
     except OverflowError:
@@ -34,6 +37,11 @@ def real_array(name: str, value: Any) -> Float[np.ndarray, "..."]:
             f"{name} must fit {jnp.result_type(float)}, but holds {array.reshape(-1)[np.abs(array).argmax()]}."
         )
     return array
+
+
+def _are_numbers(objects: np.ndarray) -> bool:
+    """Python's integers of any size are objects to numpy, and so is everything else."""
+    return bool(objects.size) and all(isinstance(value, int | float | np.number) for value in objects.reshape(-1))
 
 
 def number(
@@ -91,10 +99,10 @@ def describe(value: Any) -> str:
     if isinstance(value, np.ndarray | jax.Array) and value.ndim:
         return f"an array of {value.dtype} of shape {value.shape}"
     if value is None or isinstance(value, bool | int | float | complex | str | bytes | np.generic):
-        return f"{type(value).__name__} {_short(value)}" if value is not None else "None"
-    if isinstance(value, list | tuple | dict | set) and len(repr(value)) <= 60:
-        return f"the {type(value).__name__} {value!r}"
-    return f"an object of type {type(value).__name__}"
+        return _short(value)
+    if isinstance(value, list | tuple) and len(value) < 20 and len(repr(value)) <= 60:
+        return repr(value)
+    return type(value).__name__
 
 
 def _short(value: Any) -> str:
@@ -102,3 +110,54 @@ def _short(value: Any) -> str:
         return f"about {'-' if value < 0 else ''}10^{int(math.log10(abs(value)))}"
     text = repr(value.item() if isinstance(value, np.generic) else value)
     return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def checked_arguments(function: Callable) -> Callable:
+    """Decorates what users call: arguments annotated as `int`, `float` or `str` are of that kind, or a sentence.
+
+    Numbers are finite; what else they must be, the function says.
+    """
+    signature = inspect.signature(function)
+    checks = {name: check for name, it in signature.parameters.items() if (check := _CHECKS.get(it.annotation))}
+
+    @functools.wraps(function)
+    def wrapped(*arguments: Any, **named: Any) -> Any:
+        try:
+            given = signature.bind(*arguments, **named).arguments
+        except TypeError:  # too few, too many, or an unknown name: Python's own words are good
+            return function(*arguments, **named)
+        for name, value in given.items():
+            if name in checks:
+                checks[name](name, value)
+        return function(*arguments, **named)
+
+    return wrapped
+
+
+def _text(name: str, value: Any) -> None:
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be a name, but got {describe(value)}.")
+
+
+def _pair(name: str, value: Any) -> None:
+    if real_array(name, value).shape != (2,):
+        raise TypeError(f"{name} must be two numbers, but got {describe(value)}.")
+
+
+def _or_none(check: Callable[[str, Any], Any]) -> Callable[[str, Any], Any]:
+    return lambda name, value: None if value is None else check(name, value)
+
+
+def _number(name: str, value: Any) -> None:
+    if not isinstance(value, jax.core.Tracer):
+        number(name, value)
+
+
+_CHECKS: dict[Any, Callable[[str, Any], Any]] = {
+    int: whole,
+    float: _number,
+    str: _text,
+    tuple[float, float]: _pair,
+    int | None: _or_none(whole),
+    float | None: _or_none(_number),
+}

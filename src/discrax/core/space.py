@@ -20,6 +20,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Integer, PRNGKeyArray
 
 from discrax.core import random
+from discrax.core.checks import describe, real_array, whole
 from discrax.core.levels import at_level
 
 
@@ -142,6 +143,9 @@ class Space(eqx.Module):
                 )
 
 
+_MOST_SITES = 2**31  # sites are counted in 32 bits
+
+
 def check_space(space: object) -> None:
     """Raises a TypeError that says what is wrong if this is not a space."""
     if isinstance(space, Space):
@@ -151,13 +155,16 @@ def check_space(space: object) -> None:
     raise TypeError(f"space must be a discrax space, such as Binary(100), but got {type(space).__name__}.")
 
 
-def _shape(shape: int | Sequence[int]) -> tuple[int, ...]:
-    sizes: tuple = tuple(shape) if isinstance(shape, Sequence | np.ndarray) else (shape,)
-    if not all(isinstance(size, int | np.integer) for size in sizes):
-        raise TypeError(f"Sizes of a space are whole numbers, but got {shape}.")
+def checked_shape(shape: int | Sequence[int]) -> tuple[int, ...]:
+    """The sizes of a space along its axes, from one number or several."""
+    sizes: tuple = tuple(shape) if isinstance(shape, Sequence | np.ndarray) and np.ndim(shape) else (shape,)
+    if not all(isinstance(size, int | np.integer) and not isinstance(size, bool) for size in sizes):
+        raise TypeError(f"Sizes of a space are whole numbers, but got {describe(shape)}.")
     sizes = tuple(int(size) for size in sizes)
     if not sizes or any(size < 1 for size in sizes):
-        raise ValueError(f"A space needs a shape of positive sizes, but got {shape}.")
+        raise ValueError(f"A space needs a shape of positive sizes, but got {describe(shape)}.")
+    if math.prod(sizes) >= _MOST_SITES:
+        raise ValueError(f"A space must have fewer than 2^31 sites, but the shape {describe(shape)} has more.")
     return sizes
 
 
@@ -227,7 +234,7 @@ class Binary(_Scalar):
     num_levels: int = eqx.field(static=True)
 
     def __init__(self, shape: int | Sequence[int], *, frozen=None, frozen_codes=None):
-        self.shape = _shape(shape)
+        self.shape = checked_shape(shape)
         self.num_levels = 2
         self.frozen = _frozen(self.shape, 2, frozen, frozen_codes)
 
@@ -250,7 +257,7 @@ class Spin(_Scalar):
     num_levels: int = eqx.field(static=True)
 
     def __init__(self, shape: int | Sequence[int], *, frozen=None, frozen_codes=None):
-        self.shape = _shape(shape)
+        self.shape = checked_shape(shape)
         self.num_levels = 2
         self.frozen = _frozen(self.shape, 2, frozen, frozen_codes)
 
@@ -274,15 +281,15 @@ class Ordinal(_Scalar):
     grid: Float[Array, " levels"]
 
     def __init__(self, shape: int | Sequence[int], values, *, frozen=None, frozen_codes=None):
-        grid = np.asarray(values, np.float64)
-        if grid.ndim != 1 or grid.size < 2 or not np.isfinite(grid).all() or (np.diff(grid) <= 0).any():
+        grid = real_array("values", values)
+        if grid.ndim != 1 or grid.size < 2 or (np.diff(grid) <= 0).any():
             raise ValueError(
-                "Ordinal needs at least two finite, increasing values, "
+                "Ordinal needs at least two increasing values, "
                 f"but got an array of shape {grid.shape}: {np.array2string(grid.reshape(-1), threshold=6)}."
             )
         if (np.diff(grid.astype(_float())) <= 0).any():
             raise ValueError(f"Ordinal needs increasing values, but some of these are equal in {_float()}.")
-        self.shape = _shape(shape)
+        self.shape = checked_shape(shape)
         self.num_levels = grid.size
         self.grid = jnp.asarray(grid, _float())
         self.frozen = _frozen(self.shape, grid.size, frozen, frozen_codes)
@@ -306,11 +313,8 @@ class Categorical(Space):
     num_levels: int = eqx.field(static=True)
 
     def __init__(self, shape: int | Sequence[int], num_levels: int, *, frozen=None, frozen_codes=None):
-        if not isinstance(num_levels, int | np.integer):
-            raise TypeError(f"num_levels must be a whole number, but got {num_levels!r}.")
-        if num_levels < 2:
-            raise ValueError(f"Categorical needs at least two levels, but num_levels is {num_levels}.")
-        self.shape = _shape(shape)
+        whole("num_levels", num_levels, least=2, most=2**31 - 1)
+        self.shape = checked_shape(shape)
         self.num_levels = int(num_levels)
         self.frozen = _frozen(self.shape, self.num_levels, frozen, frozen_codes)
 

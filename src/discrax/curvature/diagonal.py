@@ -24,6 +24,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from discrax.core.checks import describe, number, real_array, whole
+
 TRACE_METHODS = ("auto", "low_rank", "sdp")
 NORM_METHODS = ("auto", "admm", "sdp")
 WORST_GAP = 0.05  # a wider gap is an error
@@ -136,11 +138,11 @@ def smallest_norm(W: Any, *, method: str = "auto", tolerance: float = 1e-3, max_
 def checked(W: Any) -> tuple[Any, float]:
     """W / scale in double precision, as a CSR array if it came sparse, and the scale."""
     is_sparse = hasattr(W, "tocsr")
-    W = needed("scipy.sparse").csr_array(W, dtype=float) if is_sparse else np.asarray(W, float)
+    if is_sparse:
+        real_array("W", W.data)
+    W = needed("scipy.sparse").csr_array(W, dtype=float) if is_sparse else real_array("W", W)
     if W.ndim != 2 or W.shape[0] != W.shape[1] or W.shape[0] == 0:
         raise ValueError(f"W is a square matrix, but got one of shape {W.shape}.")
-    if not np.all(np.isfinite(W.data if is_sparse else W)):
-        raise ValueError("W has only finite entries, but got NaN or infinity; look at where W was estimated.")
     largest = abs(W).max()
     asymmetry = abs(W - W.T).max()
     if asymmetry > 1e-6 * largest:
@@ -151,12 +153,10 @@ def checked(W: Any) -> tuple[Any, float]:
 
 
 def check_options(method: str, methods: tuple[str, ...], tolerance: float, max_iterations: int) -> None:
-    if method not in methods:
-        raise ValueError(f"Unknown method {method!r}; known: {', '.join(methods)}.")
-    if not 0 < tolerance < 1:
-        raise ValueError(f"The tolerance is a relative gap between 0 and 1, but got {tolerance}.")
-    if max_iterations < 1:
-        raise ValueError(f"The number of sweeps or iterations is at least 1, but got {max_iterations}.")
+    if not isinstance(method, str) or method not in methods:
+        raise ValueError(f"method must be one of {', '.join(methods)}, but got {describe(method)}.")
+    number("The tolerance, a relative gap,", tolerance, above=0, below=1)
+    whole("The number of sweeps or iterations", max_iterations, least=1)
 
 
 def reported(solution: Solution, rule: str, method: str, scale: float, of_identity: float, begin: float) -> Diagonal:

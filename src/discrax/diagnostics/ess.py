@@ -13,6 +13,8 @@ A chain that never moved has told us nothing: its ESS is 0.
 
 import numpy as np
 
+from discrax.core.checks import real_array
+
 RULES = ("first_negative", "positive_pairs")
 
 
@@ -21,7 +23,7 @@ def autocorrelation(values: np.ndarray, mean: float | None = None) -> np.ndarray
 
     Each chain's own mean is removed, or `mean` where it is known: that shows slow chains for what they are.
     """
-    values = np.asarray(values, np.float64)
+    values = real_array("values", values)
     n = values.shape[-1]
     centred = values - (values.mean(axis=-1, keepdims=True) if mean is None else mean)
     size = 1 << (2 * n - 1).bit_length()
@@ -41,7 +43,7 @@ def ess(values: np.ndarray, rule: str = "first_negative", mean: float | None = N
     """ESS of each chain; `values` has shape (..., draws), the result (...). `mean` is used where it is known."""
     if rule not in RULES:
         raise ValueError(f"Unknown truncation rule {rule!r}; known: {', '.join(RULES)}.")
-    values = np.asarray(values, np.float64)
+    values = real_array("values", values)
     n = values.shape[-1]
     if n < 4:
         return np.zeros(values.shape[:-1])

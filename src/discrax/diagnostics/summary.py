@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from discrax.core.checks import real_array
 from discrax.diagnostics.ess import ess, is_constant
 from discrax.diagnostics.weighted import (
     are_equal,
@@ -32,7 +33,12 @@ def diagnose(name: str, values: np.ndarray, weights: np.ndarray | None = None) -
 
     Of draws with different weights R-hat is Gelman and Rubin's, and there is no bulk or tail ESS.
     """
-    values = np.asarray(values, np.float64)
+    values = real_array("values", values)
+    if values.ndim != 2:
+        raise ValueError(f"values must have axes (chain, draw), but got shape {values.shape}.")
+    weights = None if weights is None else real_array("weights", weights)
+    if weights is not None and weights.shape != values.shape:
+        raise ValueError(f"weights must have the shape of the values, {values.shape}, but got {weights.shape}.")
     if weights is not None and not are_equal(weights):
         return _diagnose_weighted(name, values, weights)
     per_chain = ess(values)

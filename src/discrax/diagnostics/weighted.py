@@ -11,6 +11,7 @@ averaged with its own weights, and then their averages are.
 import numpy as np
 from jaxtyping import Float
 
+from discrax.core.checks import real_array
 from discrax.diagnostics.ess import ess, is_constant
 
 Values = Float[np.ndarray, "*chains draws"]
@@ -33,13 +34,17 @@ def are_equal(weights: Values) -> bool:
 
 def shares(weights: Values) -> Values:
     """Each weight over the sum of its chain; equal ones for a chain without weight."""
+    weights = real_array("weights", weights)
     largest = weights.max(axis=-1, keepdims=True)
     scaled = np.where(largest > 0, weights / np.where(largest > 0, largest, 1), 1.0)
     return scaled / scaled.sum(axis=-1, keepdims=True)
 
 
 def weighted_mean(values: Values, weights: Values) -> Float[np.ndarray, "*chains"]:
-    return np.sum(shares(weights) * values, axis=-1)
+    values, parts = real_array("values", values), shares(weights)
+    if values.shape != parts.shape:
+        raise ValueError(f"weights must have the shape of the values, {values.shape}, but got {parts.shape}.")
+    return np.sum(parts * values, axis=-1)
 
 
 def weighted_variance(values: Values, weights: Values) -> Float[np.ndarray, "*chains"]:
@@ -52,7 +57,7 @@ def effective_weights(weights: Values) -> Float[np.ndarray, "*chains"]:
 
 
 def weighted_ess(values: Values, weights: Values) -> Float[np.ndarray, "*chains"]:
-    values = np.asarray(values, np.float64)
+    values = real_array("values", values)
     part = shares(weights)
     z = values.shape[-1] * part * (values - weighted_mean(values, weights)[..., None])
     error, spread = z.var(axis=-1) / np.maximum(ess(z), 1e-12), weighted_variance(values, weights)

@@ -12,6 +12,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from discrax.core.checks import leaf_number
+
 Balancing = Callable[[Float[Array, "..."]], Float[Array, "..."]]
 
 
@@ -38,7 +40,7 @@ def log_max(log_ratio: Float[Array, "..."]) -> Float[Array, "..."]:
 class Power(eqx.Module):
     """g(t) = t^alpha"""
 
-    alpha: Float[Array, ""] = eqx.field(converter=lambda a: jnp.asarray(a, jnp.float32), default=0.5)
+    alpha: Float[Array, ""] = eqx.field(converter=lambda a: leaf_number("alpha", a).astype(jnp.float32), default=0.5)
 
     def __call__(self, log_ratio: Float[Array, "..."]) -> Float[Array, "..."]:
         return self.alpha.astype(log_ratio.dtype) * log_ratio

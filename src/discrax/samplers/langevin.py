@@ -22,7 +22,7 @@ import numpy as np
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, Integer, PRNGKeyArray
 
-from discrax.core.checks import number
+from discrax.core.checks import describe, number, real_array
 from discrax.core.kernel import Info, Kernel, Rated, State, Tunable, replaced, start_state
 from discrax.core.levels import is_level
 from discrax.core.target import Target, effective_ratios
@@ -99,9 +99,9 @@ class DLPTrace(Tunable, Preconditioned):
         self.balancing = get_balancing(balancing)
         self.diagonal = None
         if diagonal is not None:
-            diagonal = np.asarray(diagonal, float)
+            diagonal = real_array("diagonal", diagonal)
             if diagonal.ndim != 1 or not (diagonal >= 0).all():
-                raise ValueError(f"diagonal holds one number >= 0 per site, but got {diagonal!r}.")
+                raise ValueError(f"diagonal holds one number >= 0 per site, but got {describe(diagonal)}.")
             self.diagonal = jnp.asarray(diagonal, jnp.result_type(float))
 
     @property
@@ -118,6 +118,11 @@ class DLPTrace(Tunable, Preconditioned):
         return replaced(self, diagonal=diagonal), f"{hessian.origin}; {found}"
 
     def init(self, target: Target, x: Integer[Array, "*shape"]) -> State:
+        if self.diagonal is not None and len(self.diagonal) != target.space.num_sites:
+            raise ValueError(
+                f"diagonal holds one number per site, but it has {len(self.diagonal)} and the target "
+                f"{target.space.num_sites}."
+            )
         return start_state(target, x)
 
     def step(self, key: PRNGKeyArray, target: Target, state: State) -> tuple[State, Info]:

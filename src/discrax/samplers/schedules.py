@@ -7,11 +7,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from discrax.core.checks import leaf_number, number
+
 Schedule = Callable[[Float[Array, ""]], Float[Array, ""]]
 
 
 def _leaf(value) -> Float[Array, ""]:
-    return jnp.asarray(value, jnp.float32)
+    return leaf_number("A number of a schedule", value).astype(jnp.float32)
 
 
 class Constant(eqx.Module):
@@ -69,7 +71,7 @@ def log_of(schedule: Schedule, t: Float[Array, ""]) -> Float[Array, ""]:
 
 def as_schedule(name: str, value: float | Schedule) -> Schedule:
     """A positive number, or a function of t that is positive at the start."""
-    schedule = value if callable(value) else Constant(value)
+    schedule = value if callable(value) else Constant(number(name, value, above=0))
     if isinstance(schedule, Exponential):
         return schedule
     first = np.asarray(schedule(jnp.zeros((), jnp.float32)))

@@ -26,6 +26,7 @@ from jaxtyping import Array, Float, Int
 
 from discrax.core.checks import real_array
 from discrax.core.padding import padded_rows
+from discrax.core.space import checked_shape
 
 
 def _over_levels(weights: Float[Array, "*shape"], e: Float[Array, "..."]) -> Float[Array, "..."]:
@@ -104,7 +105,7 @@ class Dense(Coupling):
         is_symmetric = np.array_equal(matrix, matrix.T) or np.allclose(matrix, matrix.T, rtol=1e-5, atol=1e-7)
         if not is_symmetric:
             raise ValueError("A coupling matrix must be symmetric, but J and its transpose differ; pass (J + J.T) / 2.")
-        self.shape = (len(matrix),) if shape is None else tuple(shape)
+        self.shape = (len(matrix),) if shape is None else checked_shape(shape)
         if math.prod(self.shape) != len(matrix):
             raise ValueError(
                 f"A space of shape {self.shape} needs {math.prod(self.shape)} rows, but J has {len(matrix)}."
@@ -140,9 +141,15 @@ class Sparse(Coupling):
     has_diagonal: bool = eqx.field(static=True)
 
     def __init__(self, edges: np.ndarray, weights, shape: Sequence[int]):
-        edges = np.asarray(edges, np.int64).reshape(-1, 2)
-        weights = np.broadcast_to(real_array("Weights of edges", weights), (len(edges),))
-        self.shape, n = tuple(shape), math.prod(shape)
+        edges = np.asarray(edges)
+        if edges.size % 2 or (edges.size and not np.issubdtype(edges.dtype, np.integer)):
+            raise ValueError(f"Edges must be pairs of sites, but got an array of {edges.dtype} of shape {edges.shape}.")
+        edges, weights = edges.astype(np.int64).reshape(-1, 2), real_array("Weights of edges", weights)
+        if weights.shape not in ((), (len(edges),)):
+            raise ValueError(f"Weights must be one number, or one per edge ({len(edges)}), but got {weights.shape}.")
+        weights = np.broadcast_to(weights, (len(edges),))
+        self.shape = checked_shape(shape)
+        n = math.prod(self.shape)
         if edges.size and (edges.min() < 0 or edges.max() >= n):
             outside = int(edges.min() if edges.min() < 0 else edges.max())
             raise ValueError(f"Edges must join sites 0..{n - 1}, but one names site {outside}.")
@@ -191,7 +198,7 @@ class Lattice(Coupling):
     periodic: bool = eqx.field(static=True)
 
     def __init__(self, shape: Sequence[int], weights, periodic: bool = False):
-        self.shape, self.periodic = tuple(shape), periodic
+        self.shape, self.periodic = checked_shape(shape), bool(periodic)
         per_axis = weights if isinstance(weights, tuple | list) else (weights,) * len(self.shape)
         if len(per_axis) != len(self.shape):
             raise ValueError(

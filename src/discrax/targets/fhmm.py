@@ -16,6 +16,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Integer
 from numpy.typing import ArrayLike
 
+from discrax.core.checks import checked_arguments, real_array
 from discrax.core.levels import at_level
 from discrax.core.space import Binary, Categorical
 from discrax.core.target import Coloured, Evaluation, ExactRatios, LocalChanges
@@ -61,6 +62,7 @@ class FHMM(ExactRatios, LocalChanges, Coloured):
         self.colours, self.num_colours = _colouring(self.space.shape)
 
     @classmethod
+    @checked_arguments
     def simulated(
         cls,
         seed: int,
@@ -75,7 +77,7 @@ class FHMM(ExactRatios, LocalChanges, Coloured):
     ) -> "FHMM":
         """The posterior given a simulated series: x from the prior, then y. Weights and offset are standard normal."""
         rng = _generator(seed, length, num_factors, 2, noise_variance, initial_prob, stay_prob)
-        w = rng.normal(size=num_factors) if weights is None else np.asarray(weights, float)
+        w = rng.normal(size=num_factors) if weights is None else real_array("weights", weights)
         if w.shape != (num_factors,):
             raise ValueError(f"weights must be one number per factor ({num_factors}), but has shape {w.shape}.")
         b = rng.normal() if offset is None else offset
@@ -84,6 +86,7 @@ class FHMM(ExactRatios, LocalChanges, Coloured):
         return cls(y, w, b, noise_variance, initial_logit=_logit(initial_prob), stay_logit=_logit(stay_prob))
 
     @classmethod
+    @checked_arguments
     def as_released(cls, seed: int, length: int, num_factors: int = 5, noise_variance: float = 1.0) -> "FHMM":
         """The target behind the tables of Sun et al. (2022), which is not the posterior their text states.
 
@@ -208,6 +211,7 @@ class CategoricalFHMM(ExactRatios, LocalChanges, Coloured):
         self.colours, self.num_colours = _colouring(self.space.shape)
 
     @classmethod
+    @checked_arguments
     def simulated(
         cls,
         seed: int,
@@ -321,12 +325,10 @@ def _colouring(shape: tuple[int, ...]) -> tuple[Int[Array, "L K"], int]:
 
 
 def _finite(name: str, value: ArrayLike, num_axes: int) -> Array:
-    array = np.asarray(value, np.float64)
+    array = real_array(name, value)
     if array.ndim != num_axes or array.size == 0:
         kind = ("a number", "a row of numbers", "a table of factors and levels")[num_axes]
         raise ValueError(f"{name} must be {kind}, but has shape {array.shape}.")
-    if not np.isfinite(array).all():
-        raise ValueError(f"{name} must be finite, but holds {array[~np.isfinite(array)][0]}.")
     return jnp.asarray(array, jnp.result_type(float))
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from discrax.core.checks import real_array
+from discrax.core.checks import checked_arguments, real_array
 from discrax.core.space import Ordinal
 from discrax.targets.coupling import Coupling, Dense, Sparse, as_edges
 from discrax.targets.quadratic import Quadratic
@@ -29,6 +29,7 @@ class LatticeGaussian(Quadratic):
     """log pi(x) = -(x - b)' Q (x - b) / 2 up to a constant, with x in {0 .. num_levels - 1}^d."""
 
     @classmethod
+    @checked_arguments
     def from_matrix(cls, Q, num_levels: int = 21, centre: ArrayLike = 0.0) -> "LatticeGaussian":
         """From a positive definite Q, dense or scipy.sparse; `centre` is b, a number or one per site."""
         if hasattr(Q, "tocoo"):
@@ -46,6 +47,7 @@ class LatticeGaussian(Quadratic):
         return cls._centred(coupling, Q @ _centre(centre, n), num_levels)
 
     @classmethod
+    @checked_arguments
     def rotation(
         cls, seed: int, dimension: int = 100, condition: float = 10, num_levels: int = 21, centre: ArrayLike = 0.0
     ) -> "LatticeGaussian":
@@ -55,6 +57,7 @@ class LatticeGaussian(Quadratic):
         return cls.from_matrix((Q + Q.T) / 2, num_levels, centre)
 
     @classmethod
+    @checked_arguments
     def sparse(
         cls, seed: int, dimension: int = 100, condition: float = 10, num_levels: int = 21, centre: ArrayLike = 0.0
     ) -> "LatticeGaussian":
@@ -85,6 +88,7 @@ class LatticeGaussian(Quadratic):
         return cls._of(Ordinal(coupling.shape, np.arange(num_levels)), coupling, linear)
 
 
+@checked_arguments
 def random_orthogonal(rng: np.random.Generator, n: int) -> Float[np.ndarray, "n n"]:
     """A uniformly (Haar) random orthogonal matrix."""
     P, R = np.linalg.qr(rng.normal(size=(n, n)))

@@ -10,6 +10,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from numpy.typing import ArrayLike
 
 from discrax.core import random
+from discrax.core.checks import checked_arguments, real_array
 from discrax.core.levels import draw_levels
 from discrax.core.space import Binary, Space
 from discrax.core.stochastic import Batch, BatchRatios
@@ -35,10 +36,11 @@ class GaussianBernoulli(BatchRatios):
     batch_size: int = eqx.field(static=True)
     in_logs: ClassVar[bool] = True
 
+    @checked_arguments
     def __init__(self, W: ArrayLike = _COUPLINGS, b: ArrayLike | None = None, *, batch_size: int = 1):
-        couplings = np.asarray(W, float)
-        d = len(couplings)
-        field = -0.5 * couplings.sum(axis=-1) if b is None else np.asarray(b, float)
+        couplings = real_array("W", W)
+        d = len(couplings) if couplings.ndim else 0
+        field = -0.5 * couplings.sum(axis=-1) if b is None else real_array("b", b)
         if couplings.shape != (d, d) or field.shape != (d,) or not np.allclose(couplings, couplings.T):
             raise ValueError(
                 f"W must be symmetric of shape (d, d) and b of shape (d,), but got {couplings.shape} and {field.shape}."

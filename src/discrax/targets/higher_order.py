@@ -8,7 +8,7 @@ from jax import lax
 from jaxtyping import Array, Float, Int
 from numpy.typing import ArrayLike
 
-from discrax.core.checks import leaf_number, real_array
+from discrax.core.checks import checked_arguments, leaf_number, real_array
 from discrax.core.space import Binary, Spin
 from discrax.core.target import Target
 
@@ -26,6 +26,7 @@ class CubicIsing(Target):
     triples: Int[Array, "m 3"]
     strength: Float[Array, ""]  # a
 
+    @checked_arguments
     def __init__(
         self, couplings: ArrayLike, triples: ArrayLike, strength: float, *, coding: Literal["binary", "spin"] = "binary"
     ):
@@ -50,6 +51,7 @@ class CubicIsing(Target):
         self.strength = leaf_number("strength", strength)
 
     @classmethod
+    @checked_arguments
     def lattice(
         cls,
         side: int = 4,

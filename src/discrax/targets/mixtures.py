@@ -14,6 +14,7 @@ from jax import lax
 from jaxtyping import Array, Float, Integer
 from numpy.typing import ArrayLike
 
+from discrax.core.checks import checked_arguments, real_array
 from discrax.core.space import Ordinal
 from discrax.core.target import Target
 from discrax.targets.gaussian import random_orthogonal
@@ -31,8 +32,10 @@ class QuarticMixture(Target):
     scales: Float[Array, " n"]
     centres: Float[Array, " components"]
 
+    @checked_arguments
     def __init__(self, rotation: ArrayLike, scales: ArrayLike, centres: ArrayLike, num_levels: int = 21):
-        rotation, scales, centres = (np.asarray(a, float) for a in (rotation, scales, centres))
+        given = {"rotation": rotation, "scales": scales, "centres": centres}
+        rotation, scales, centres = (real_array(name, array) for name, array in given.items())
         n = scales.size
         if scales.shape != (n,) or rotation.shape != (n, n) or centres.ndim != 1 or not centres.size:
             raise ValueError(
@@ -45,6 +48,7 @@ class QuarticMixture(Target):
         self.centres = jnp.asarray(centres, dtype)
 
     @classmethod
+    @checked_arguments
     def simulated(
         cls,
         seed: int,
@@ -81,8 +85,9 @@ class PolynomialMixture(Target):
     centres: Float[Array, " components"]
     log_normalisers: Float[Array, " components"]
 
+    @checked_arguments
     def __init__(self, coefficients: ArrayLike, centres: ArrayLike, values: ArrayLike, dimension: int):
-        coefficients, centres = np.asarray(coefficients, float), np.asarray(centres, float)
+        coefficients, centres = real_array("coefficients", coefficients), real_array("centres", centres)
         if coefficients.ndim != 1 or centres.ndim != 1 or not coefficients.size or not centres.size:
             raise ValueError(
                 "Expected a list of coefficients and a list of centres, but got shapes "
@@ -94,11 +99,13 @@ class PolynomialMixture(Target):
         self.log_normalisers = jnp.asarray(_log_table(coefficients, centres, np.asarray(values, float))[1], dtype)
 
     @classmethod
+    @checked_arguments
     def poly2(cls, dimension: int = 20, num_components: int = 50, num_levels: int = 50) -> "PolynomialMixture":
         """g(t) = -2 t - 6 t^2, centres from 0 to 2, levels from -1.5 to 3: sites correlated 0.81."""
         return cls([-6.0, -2.0, 0.0], np.linspace(0, 2, num_components), np.linspace(-1.5, 3.0, num_levels), dimension)
 
     @classmethod
+    @checked_arguments
     def poly4(cls, dimension: int = 20, num_components: int = 50, num_levels: int = 50) -> "PolynomialMixture":
         """g(t) = 2 (-t + t^2 - t^3 - t^4), centres from 0 to 3, levels from -1.5 to 3: sites correlated 0.90.
 
@@ -132,6 +139,7 @@ class PolynomialMixture(Target):
         variances = table @ values**2 - means**2
         return np.full(n, means.mean()), np.full((n, n), means.var()) + variances.mean() * np.eye(n)
 
+    @checked_arguments
     def exact_draws(self, seed: int, num: int) -> Integer[np.ndarray, "num n"]:
         """Independent draws, as codes: a component, then the sites."""
         rng, levels = np.random.default_rng(seed), self.space.num_levels

@@ -19,6 +19,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float, Int, Integer
 
+from discrax.core.checks import checked_arguments
 from discrax.core.levels import is_level
 from discrax.core.space import Categorical
 from discrax.core.target import Evaluation, ExactRatios, LocalChanges, QuadraticForm, RatioUpdates
@@ -34,11 +35,13 @@ class BalancedLabels(ExactRatios, LocalChanges, RatioUpdates, QuadraticForm):
     size_cost: Float[Array, ""]  # c
     degrees: Float[Array, " n"]  # A 1
 
+    @checked_arguments
     def __init__(self, coupling, num_labels: int, cut_cost: float = 2.0, size_cost: float = 1.0):
         self.coupling = coupling if isinstance(coupling, Coupling) else Dense(coupling)
         if len(self.coupling.shape) != 1:
             raise ValueError(f"The nodes of a graph have one axis, but the coupling has shape {self.coupling.shape}.")
-        if self.coupling.diagonal() is not None:
+        diagonal = self.coupling.diagonal()
+        if diagonal is not None and np.asarray(diagonal).any():
             raise ValueError("No node is joined to itself here, but the coupling has a diagonal; set it to 0.")
         self.space = Categorical(self.coupling.shape, num_labels)
         self.cut_cost = jnp.asarray(cut_cost, jnp.result_type(float))

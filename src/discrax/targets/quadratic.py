@@ -18,7 +18,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int, Integer
 from numpy.typing import ArrayLike
 
-from discrax.core.checks import real_array
+from discrax.core.checks import checked_arguments, real_array
 from discrax.core.levels import is_level
 from discrax.core.space import Binary, Categorical, Space, Spin, check_space
 from discrax.core.target import Coloured, Evaluation, ExactRatios, LocalChanges, QuadraticForm, RatioUpdates
@@ -211,6 +211,7 @@ class Potts(Quadratic):
     """log pi(x) = sum over edges J_ij [x_i = x_j] + sum_i h_i(x_i), with `num_levels` levels per site."""
 
     @classmethod
+    @checked_arguments
     def lattice(
         cls, shape: Sequence[int], num_levels: int, coupling=1.0, field: ArrayLike = 0.0, *, periodic: bool = False
     ) -> "Potts":
@@ -218,6 +219,7 @@ class Potts(Quadratic):
         return cls._of(Categorical(shape, num_levels), Lattice(shape, coupling, periodic), field)
 
     @classmethod
+    @checked_arguments
     def graph(cls, graph, num_levels: int, coupling=1.0, field: ArrayLike = 0.0) -> "Potts":
         structure = _graph_coupling(graph, coupling)
         return cls._of(Categorical(structure.shape, num_levels), structure, field)

@@ -16,7 +16,7 @@ from jax import lax
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
-from discrax.core.checks import real_array
+from discrax.core.checks import checked_arguments, real_array
 from discrax.core.space import Binary, Space
 from discrax.core.target import Target
 
@@ -42,6 +42,7 @@ class LogisticRegression(Target):
         self.X, self.y = jnp.asarray(X, jnp.result_type(float)), jnp.asarray(y, jnp.result_type(float))
 
     @classmethod
+    @checked_arguments
     def simulated(
         cls, seed: int, num_rows: int = 50, dimension: int = 100, num_active: int = 7
     ) -> "LogisticRegression":
@@ -89,6 +90,7 @@ class SparseLinearRegression(Target):
     extra_logit: Float[Array, ""]
     num_rows: int = eqx.field(static=True)
 
+    @checked_arguments
     def __init__(
         self,
         X: ArrayLike,
@@ -122,6 +124,7 @@ class SparseLinearRegression(Target):
         self.extra_logit = jnp.asarray(math.log(extra_prob) - math.log1p(-extra_prob), dtype)
 
     @classmethod
+    @checked_arguments
     def simulated(
         cls, seed: int, num_extra: int = 80, num_rows: int = 20, num_covariates: int = 5, num_copies: int = 4
     ) -> "SparseLinearRegression":
@@ -154,6 +157,7 @@ class SparseLinearRegression(Target):
         log_ratio = jnp.sum(jnp.log(before)) - jnp.sum(jnp.log(after[:-1]))
         return prior + log_ratio - (2 * alpha + self.num_rows) * jnp.log(after[-1])
 
+    @checked_arguments
     def exact_marginals(self, limit: int = 1 << 20) -> tuple[Float[np.ndarray, " sites"], Float[np.ndarray, "D D 2 2"]]:
         """P(x_i = 1) of all sites, and P(s_i = k, s_j = l) of the D sites of the regression, in double precision.
 

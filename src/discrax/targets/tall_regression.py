@@ -12,6 +12,7 @@ from jax import lax
 from jaxtyping import Array, Float, Int, Integer, PRNGKeyArray
 from numpy.typing import ArrayLike
 
+from discrax.core.checks import checked_arguments, describe, real_array
 from discrax.core.kernel import replaced
 from discrax.core.space import Binary, Space
 from discrax.core.stochastic import Batch, BatchRatios, DataTarget, Rows
@@ -40,14 +41,17 @@ class TallLogisticRegression(DataTarget, BatchRatios):
     control: Control | None
     batch_size: int = eqx.field(static=True)
 
+    @checked_arguments
     def __init__(self, data: tuple[ArrayLike, ArrayLike] | RowStream, *, batch_size: int, inclusion_prob: float = 0.5):
         if not isinstance(data, RowStream):
-            X, y = (np.asarray(part) for part in data)
+            if not isinstance(data, tuple | list) or len(data) != 2:
+                raise TypeError(f"data must be a pair (X, y) or a stream, but got {describe(data)}.")
+            X, y = real_array("X", data[0]), real_array("y", data[1])
             if X.ndim != 2 or y.shape != X.shape[:1]:
                 raise ValueError(f"data is a pair (X, y) of shapes (m, d) and (m,), but got {X.shape} and {y.shape}.")
             if not np.isin(y, (0, 1)).all():
                 raise ValueError("The outcomes of a logistic regression are 0 or 1, but y holds other values.")
-            data, d = (X.astype(float), y.astype(float)), X.shape[1]
+            data, d = (X, y), X.shape[1]
         else:
             shapes = [row.shape for row in jax.tree.leaves(data.row)]
             if len(shapes) != 2 or len(shapes[0]) != 1 or shapes[1] != ():
@@ -62,6 +66,7 @@ class TallLogisticRegression(DataTarget, BatchRatios):
         self.control = None
 
     @classmethod
+    @checked_arguments
     def simulated(
         cls, seed: int, num_rows: int = 100_000, num_distinct: int = 9, *, batch_size: int = 625
     ) -> "TallLogisticRegression":
@@ -138,6 +143,7 @@ class TallLogisticRegression(DataTarget, BatchRatios):
         control = Control(e, *(jnp.asarray(part, e.dtype) for part in sum_over_rows(parts, self.rows, rows_at_once)))
         return eqx.tree_at(lambda it: it.control, self, control, is_leaf=lambda leaf: leaf is None)
 
+    @checked_arguments
     def mode(self, num_rounds: int = 20) -> Int[np.ndarray, " d"]:
         """A state that no flip improves, found by going to the best neighbour by all rows on the device.
 
@@ -155,6 +161,7 @@ class TallLogisticRegression(DataTarget, BatchRatios):
             x[best] = 1 - x[best]
         return x.astype(int)
 
+    @checked_arguments
     def exact_marginals(self, limit: int = 1 << 16, *, radius: int | None = None) -> Float[np.ndarray, " d"]:
         """P(x_j = 1), by summing over how many copies of each distinct column are on.
 

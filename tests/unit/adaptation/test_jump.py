@@ -138,7 +138,7 @@ def test_several_rules_share_warm_up():
 
 def test_kernels_without_the_knob_are_named():
     for adaptation, words in [
-        (JumpProbes(("height",)), "Toy has no knob 'height'; it has width, power"),
+        (JumpProbes(("height",)), "Toy has no knob 'height', but it has width, power"),
         (GammaRule(), "Toy has no knob 'gamma'"),
         (dx.AcceptanceRate(), "Toy has no scale to tune to a rate"),
     ]:
@@ -148,3 +148,74 @@ def test_kernels_without_the_knob_are_named():
         dx.sample(jax.random.key(0), TARGET, "gibbs", num_samples=2, num_warmup=20, adaptation=JumpProbes())
     with pytest.raises(ValueError, match="Unknown rule 'fast'; known: robust, paper"):
         JumpProbes(rule="fast")
+
+
+class Sleepy(Toy):
+    """Proposes nothing while its width is below 30, and is rejected while it is above 3,000."""
+
+    def step(self, key, target, state):
+        accept_prob = jnp.where(self.width < 3000, 1.0, 0.0)
+        is_moving = (self.width > 30) & (self.width < 3000)
+        return state, scalar_info(accept_prob, is_moving, jnp.where(is_moving, 1.0, 0.0), 1, False)
+
+    def with_knob(self, name, value):
+        return replaced(self, **{name: jnp.clip(value, 1e-3, 1e5).astype(jnp.float32)})
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [JumpProbes(("width",), window=3), JumpProbes(("width",), rule="paper", window=3)],
+    ids=["robust", "paper"],
+)
+@pytest.mark.parametrize(("width", "grid"), [(0.1, (0.1, 1.0)), (50_000.0, (20_000.0, 50_000.0))], ids=["up", "down"])
+def test_where_nothing_moves_acceptance_says_which_way_to_go(rule, width, grid, monkeypatch):
+    """All probes jump 0: with acceptance 1 nothing was proposed, and with 0 all was rejected."""
+    monkeypatch.setitem(GRIDS, "width", grid)
+    kernel = Sleepy(jnp.float32(width), jnp.float32(0.5), ("width",))
+    result = dx.sample(jax.random.key(0), TARGET, kernel, num_chains=2, num_warmup=900, num_samples=2, adaptation=rule)
+    assert 30 < float(result.kernel.width) < 3000
+
+
+def test_a_search_whose_values_all_propose_nothing_takes_the_largest():
+    kernel = Sleepy(jnp.float32(0.1), jnp.float32(0.5), ("width",))
+    search = StepSearch(("width",), (0.05, 0.5, 5.0), 3)
+    result = dx.sample(jax.random.key(0), TARGET, kernel, num_chains=2, num_warmup=36, num_samples=2, adaptation=search)
+    assert float(result.kernel.width) > 5
+
+
+def test_probes_of_a_path_stay_within_the_sites():
+    """Values are clipped as the kernel clips them, and so is the plan; it once froze 2,828 sites on 400."""
+    target = dx.targets.Bernoulli(np.full(30, 0.5))
+    result = dx.sample(
+        jax.random.key(0), target, "pas", num_chains=4, num_warmup=200, num_samples=5, adaptation=JumpProbes()
+    )
+    assert 1 <= float(result.kernel.path_length) <= 30
+    assert all(1 <= values[0] <= 30 for values, _ in result.report.tried)
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+@pytest.mark.parametrize("gamma", [3.0, -3.0, 0.5, -0.5])
+def test_gamma_goes_up_where_it_should_go_up_whatever_its_sign(gamma, sign):
+    """The jump grew, so it keeps its direction."""
+    rule = GammaRule(window=1)
+    limits = jnp.asarray([[-1e3], [1e3]])
+    plan = rule.first_plan(Multiple(jnp.float32(1), jnp.float32(1), gamma=gamma))._replace(direction=jnp.float32(sign))
+    after = rule.judged(plan, jnp.float32(1.0), jnp.asarray(True), limits)
+    assert np.sign(float(after.gamma) - gamma) == sign
+
+
+@pytest.mark.parametrize(
+    ("build", "words"),
+    [
+        (lambda: StepSearch(values=()), "values must be two or more positive, increasing numbers"),
+        (lambda: StepSearch(values=(1.0, -2.0)), "positive, increasing"),
+        (lambda: StepSearch(values=(3.0, 2.0)), "positive, increasing"),
+        (lambda: StepSearch(values=(1.0, np.nan)), "values must be finite"),
+        (lambda: JumpProbes(window=0), "window must be at least 1, but got 0"),
+        (lambda: JumpProbes(names="sigma"), "names must be a tuple of knobs"),
+        (lambda: GammaRule(window=2.5), "window must be a whole number, but got 2.5"),
+    ],
+)
+def test_bad_settings_are_sentences(build, words, as_a_user):
+    with pytest.raises((TypeError, ValueError), match=words):
+        build()

@@ -77,7 +77,7 @@ EXPECTED = [
     "12.25 a step",
     "20,000",
     "2.00 (+ 3.50 compiling)",
-    "120; 60 a second, 0.006 an evaluation",
+    "120, the smallest; 60 a second, 0.006 an evaluation",
     "lp",
     "-1.25",
     "300",

@@ -79,8 +79,10 @@ def test_visiting_an_impossible_state_is_never_forgiven(counts, probabilities):
     assert exact.chi_square(np.array(counts), np.array(probabilities)) == 0
 
 
-def test_one_possible_state_is_always_as_expected():
-    assert exact.chi_square(np.array([100, 0]), np.array([1.0, 0.0])) == 1
+def test_too_few_draws_are_no_evidence():
+    for counts, probabilities in (([7, 0], [1.0, 0.0]), ([3, 2], [0.5, 0.5]), ([0, 0], [0.5, 0.5])):
+        with pytest.raises(ValueError, match="each is expected at least 10 times"):
+            exact.chi_square(np.array(counts), np.array(probabilities))
 
 
 def test_total_variation():
@@ -134,3 +136,50 @@ def test_walks_are_reproducible_and_start_where_they_are_told():
     assert (np.asarray(ends[0]) != np.asarray(ends[2])).any()
     one = exact.walk(jax.random.key(0), TARGET, OneFlip(), x, 1)
     assert (np.asarray(one).sum(axis=1) <= 1).all()
+
+
+@pytest.mark.parametrize("num_chains", [0, 1, 30])
+def test_a_proof_of_nothing_is_refused(num_chains, as_a_user):
+    with pytest.raises(ValueError, match=f"num_chains must be at least .* but got {num_chains}"):
+        exact.check_kernel(OneFlip(), TARGET, num_chains=num_chains)
+
+
+def test_a_target_of_one_state_proves_nothing():
+    certain = Target.from_log_prob(lambda e: jnp.where(jnp.all(e == 0), 0.0, -jnp.inf), Binary(3))
+    with pytest.raises(ValueError, match="one possible state only"):
+        exact.check_kernel(OneFlip(), certain)
+
+
+class Leaver(OneFlip):
+    """Leaves the space."""
+
+    def step(self, key, target, state):
+        after, info = super().step(key, target, state)
+        return after._replace(x=after.x - 1), info
+
+
+def test_a_kernel_that_leaves_its_space_is_told_so():
+    with pytest.raises(ValueError, match=r"Leaver must stay in its space of codes 0..1, but it produced code -"):
+        exact.check_kernel(Leaver(), TARGET, num_chains=1000)
+
+
+@pytest.mark.parametrize(
+    ("build", "words"),
+    [
+        (lambda: exact.check_kernel("pasx", TARGET), "kernel must be a kernel, .* but got 'pasx'"),
+        (lambda: exact.check_kernel(OneFlip, TARGET), "but got the class OneFlip"),
+        (lambda: exact.check_kernel(OneFlip(), "target"), "target must be a discrax Target"),
+        (lambda: exact.check_kernel(OneFlip(), TARGET, key=3), "key must be one JAX key"),
+        (
+            lambda: exact.check_kernel(OneFlip(), TARGET, threshold=2.0),
+            "threshold must be greater than 0 and less than 1",
+        ),
+        (lambda: exact.check_kernel(OneFlip(), TARGET, num_steps=0), "num_steps must be at least 1, but got 0"),
+        (lambda: exact.law(Target.from_log_prob(lambda e: jnp.sum(e) * jnp.nan, Binary(2))), "but it is NaN"),
+        (lambda: exact.law(Target.from_log_prob(lambda e: jnp.sum(e) - jnp.inf, Binary(2))), "-inf everywhere"),
+        (lambda: exact.draw(jax.random.key(0), TARGET, 0), "num must be at least 1, but got 0"),
+    ],
+)
+def test_bad_input_is_a_sentence(build, words, as_a_user):
+    with pytest.raises((TypeError, ValueError), match=words):
+        build()

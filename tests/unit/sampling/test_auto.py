@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 
 import discrax as dx
+from discrax.core import driver
 from discrax.sampling.auto import candidates_for
+
+from ..helpers import OneFlip
 
 ISING = dx.targets.Ising.lattice((6, 6), 0.3, 0.1)
 
@@ -26,12 +29,52 @@ def test_the_best_of_the_candidates_is_taken_and_the_summary_says_what_was_tried
     assert "auto chose ChromaticGibbs" in str(result.summary())
 
 
-def test_the_budget_ends_the_pilot_after_the_first_candidate():
-    result = sample(ISING, dx.auto(seconds=1e-3, candidates=("gibbs", "rwm", "pas")))
+def test_the_budget_ends_the_pilot_but_never_before_there_are_two_to_choose_from():
+    result = sample(ISING, dx.auto(seconds=1e-3, candidates=("gibbs", dx.samplers.gibbs("systematic"), "pas")))
     report = result.reports[0]
-    assert [trial.name for trial in report.trials] == ["gibbs"]
-    assert report.left_out == ("rwm", "pas")
-    assert "not tried for want of time: rwm, pas" in str(report)
+    assert {trial.name for trial in report.trials} == {"gibbs", "Gibbs"}
+    assert report.left_out == ("pas",)
+    assert "not tried for want of time: pas" in str(report)
+
+
+def test_by_evaluations_one_key_gives_one_choice_whatever_the_clock_says(monkeypatch):
+    """With a clock that runs wild every candidate is tried, and the choice is the same."""
+    candidates = ("gibbs", dx.samplers.gibbs("chromatic"), dx.samplers.gibbs("systematic"))
+    ticks = iter(np.cumsum(np.random.default_rng(0).uniform(0, 1e6, 100_000)))
+    first = sample(ISING, dx.auto(candidates=candidates, cost="evaluations")).reports[0]
+    monkeypatch.setattr(driver.time, "perf_counter", lambda: next(ticks))
+    second = sample(ISING, dx.auto(candidates=candidates, cost="evaluations")).reports[0]
+    assert len(first.trials) == 3
+    assert [trial[:4] for trial in first.trials] == [trial[:4] for trial in second.trials]
+    assert "jump per evaluation" in str(second)
+
+
+class Wanderer(OneFlip):
+    """Jumps far among the improbable: it accepts everything."""
+
+    def step(self, key, target, state):
+        after, info = super().step(key, dx.Tempered(target, 0.0), state)
+        return after, info._replace(jump=100 * info.jump)
+
+
+PEAKED = dx.targets.Bernoulli(np.full(30, 0.999))
+
+
+def test_a_candidate_whose_chains_have_not_come_as_far_is_passed_over():
+    report = sample(PEAKED, dx.auto(seconds=100, candidates=(Wanderer(), "gibbs"))).reports[0]
+    assert report.trials[0].name == "Wanderer"
+    assert report.chosen == "gibbs"
+    assert report.behind == ("Wanderer",)
+    assert "passed over, at improbable states: Wanderer" in str(report)
+
+
+def test_chains_that_disagree_in_the_pilot_are_a_warning_with_a_way_out():
+    stuck = dx.targets.Ising.dense(3.0 * (np.ones((8, 8)) - np.eye(8)), np.full(8, 0.05))
+    result = sample(stuck, dx.auto(seconds=100, candidates=("gibbs",)), num_chains=6)
+    text = str(result.summary())
+    assert "In the pilot the chains of gibbs did not agree" in text.replace("\n", " ")
+    assert "try another sampler by name" in text
+    assert "did not agree" not in str(sample(ISING, dx.auto(seconds=100, candidates=("gibbs",))).summary())
 
 
 def test_a_candidate_that_fails_is_reported_and_the_others_go_on():
@@ -55,12 +98,14 @@ def names(target, differentiable=True):
 
 
 def test_candidates_suit_the_space_and_the_target():
-    assert names(ISING)[:2] == ["gibbs, chromatic", "ab_trace"]
-    assert {"pas", "dmala"} <= set(names(ISING))
+    assert names(ISING)[0] == "gibbs, chromatic"
+    assert {"pas", "dmala", "ab_trace"} <= set(names(ISING))
     function = dx.Target.from_log_prob(jnp.sum, dx.Ordinal(3, [0.0, 1.0, 2.0]))
     assert "gwg_ordinal" in names(function)
     assert "ab_trace" not in names(function)  # its Hessian would take a burn-in
-    assert names(function, differentiable=False) == ["rwm", "gibbs", "block_gibbs"]
+    assert names(function)[0] == "gibbs"  # it sees what a gradient may miss
+    assert "pas_exact" in names(function)
+    assert names(function, differentiable=False) == ["gibbs", "pas_exact", "rwm", "block_gibbs"]
     dense = dx.targets.Ising.dense(0.1 * (np.ones((12, 12)) - np.eye(12)))
     assert "gibbs, chromatic" not in names(dense)  # as many colours as sites
 
@@ -74,17 +119,22 @@ def test_a_target_without_a_gradient_gets_a_sampler_without_one():
 
     target = dx.Target.from_log_prob(log_prob, dx.Binary(3))
     result = sample(target, dx.auto(seconds=0.1), num_chains=2, num_warmup=5, num_samples=5)
-    assert result.reports[0].chosen == "rwm"
+    assert result.reports[0].chosen in ("gibbs", "pas_exact")
 
 
 @pytest.mark.parametrize(
     ("build", "words"),
     [
-        (lambda: dx.auto(score="speed"), "auto scores by 'jump' or 'ess', but got 'speed'"),
-        (lambda: dx.auto(seconds=0), "positive number of seconds, but got 0"),
-        (lambda: dx.auto(candidates=()), "at least one candidate"),
+        (lambda: dx.auto(score="speed"), "score must be 'jump' or 'ess', but got 'speed'"),
+        (lambda: dx.auto(cost="money"), "cost must be 'seconds' or 'evaluations', but got 'money'"),
+        (lambda: dx.auto(seconds=0), "seconds must be greater than 0, but got 0"),
+        (lambda: dx.auto(seconds=np.nan), "seconds must be finite"),
+        (lambda: dx.auto(candidates=()), "candidates must be a list of samplers, at least one"),
+        (lambda: dx.auto(candidates="pas"), "candidates must be a list of samplers"),
+        (lambda: dx.auto(candidates=("pasx",)), "Unknown sampler 'pasx'"),
+        (lambda: dx.auto(candidates=(3,)), "A candidate must be a name or a kernel, but got 3"),
     ],
 )
-def test_bad_settings(build, words):
-    with pytest.raises(ValueError, match=words):
+def test_bad_settings(build, words, as_a_user):
+    with pytest.raises((TypeError, ValueError), match=words):
         build()

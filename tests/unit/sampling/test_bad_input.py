@@ -109,10 +109,9 @@ def test_log_probabilities(log_prob, parts):
     ("log_prob", "value"),
     [
         (lambda e: jnp.log(e.sum() - 10), "nan"),
-        (lambda e: e.sum() * 0 - jnp.inf, "-inf"),
         (lambda e: e.sum() + jnp.inf, "inf"),
     ],
-    ids=["nan", "minus-inf", "inf"],
+    ids=["nan", "inf"],
 )
 def test_log_probabilities_at_the_start(log_prob, value):
     says(
@@ -255,12 +254,12 @@ def test_a_sampler_for_other_spaces(monkeypatch):
 @pytest.mark.parametrize("build", [samplers.rwm, samplers.gwg, samplers.pas], ids=["rwm", "gwg", "pas"])
 @pytest.mark.parametrize("length", [0, 0.5, -3, np.nan, np.inf])
 def test_path_lengths(build, length):
-    says(lambda: build(length), f"path_length is a mean number of sites, at least 1, but got {length}")
+    says(lambda: build(length), "path_length must be ", f"{length}")
 
 
 @pytest.mark.parametrize("step_size", [0, -1, np.nan, np.inf])
 def test_step_sizes(step_size):
-    says(lambda: samplers.dmala(step_size), f"step_size must be a positive number, but got {step_size}")
+    says(lambda: samplers.dmala(step_size), "step_size must be ", f"{step_size}")
 
 
 # --- the other arguments of sample ---
@@ -302,7 +301,7 @@ def test_the_papers_rule_needs_a_path():
 
 @pytest.mark.parametrize("rate", [0, 1, 1.5, -0.1])
 def test_acceptance_rates(rate):
-    says(lambda: AcceptanceRate(rate), f"An acceptance rate lies between 0 and 1, but got {rate}")
+    says(lambda: AcceptanceRate(rate), f"rate must be greater than 0 and less than 1, but got {rate}")
 
 
 def test_unknown_rule():
@@ -415,7 +414,7 @@ TARGETS = {
     "neither": (lambda: targets.Bernoulli(), ["either probs or logits"]),
     "both": (lambda: targets.Bernoulli(np.full(2, 0.5), logits=np.zeros(2)), ["either probs or logits"]),
     "certain": (lambda: targets.Bernoulli(np.array([0.5, 1.0])), ["strictly between 0 and 1", "freeze a site"]),
-    "nan": (lambda: targets.Bernoulli(np.array([0.5, np.nan])), ["strictly between 0 and 1"]),
+    "nan": (lambda: targets.Bernoulli(np.array([0.5, np.nan])), ["probs must be finite, but holds nan"]),
     "logits": (lambda: targets.Categorical(np.zeros(3)), ["last axis of levels", "(3,)"]),
     "qubo": (lambda: targets.QUBO.from_matrix(np.zeros((2, 3))), ["square", "(2, 3)"]),
 }

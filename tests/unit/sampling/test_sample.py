@@ -1,6 +1,8 @@
 """`discrax.sample`: what is kept, what an interruption leaves, what is timed."""
 
 import inspect
+import os
+import signal
 import time
 
 import equinox as eqx
@@ -252,6 +254,34 @@ def test_interrupted_before_the_first_draw(monkeypatch, sample_module, num_warmu
         assert result.warmup_stats["lp"].shape == (3, 10)
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "sigterm"])
+def test_a_signal_ends_a_run_between_chunks_with_all_that_was_drawn(monkeypatch, sample_module, whole, number):
+    """It comes while a chunk is being stored, where an exception would fall between two lines."""
+    original = sample_module.Phase.store
+
+    def store(self, chunk):
+        if self.filled == 10:
+            os.kill(os.getpid(), number)
+        return original(self, chunk)
+
+    monkeypatch.setattr(sample_module.Phase, "store", store)
+    result = sample()
+    assert not result.is_complete
+    np.testing.assert_array_equal(result.draws, whole.draws[:, :20])
+    np.testing.assert_array_equal(result.states.x, whole.draws[:, 19])
+
+
+def test_a_signal_after_the_last_chunk_loses_nothing(monkeypatch, sample_module, whole):
+    original = sample_module.collected
+
+    def collected(*arguments):
+        os.kill(os.getpid(), signal.SIGTERM)
+        return original(*arguments)
+
+    monkeypatch.setattr(sample_module, "collected", collected)
+    np.testing.assert_array_equal(sample().draws, whole.draws)
+
+
 def test_an_error_is_not_an_interruption(monkeypatch, sample_module):
     def drive(*_, **__):
         raise RuntimeError("out of memory")
@@ -306,10 +336,8 @@ def test_chains_move_on_after_warm_up(tuned):
 
 
 def test_compilation_is_timed_apart_and_happens_once():
-    def statistic(x):
-        return x[1]
-
-    first, second = sample(keep=statistic), sample(keep=statistic)
+    changes = {"kernel": samplers.gibbs(), "num_chains": 7}
+    first, second = sample(**changes), sample(**changes)
     assert first.compile_seconds > 0.05
     assert first.seconds < first.compile_seconds  # 90 steps of 4 sites take no time
     assert second.compile_seconds == 0
@@ -320,9 +348,10 @@ def test_compilation_is_timed_apart_and_happens_once():
 
 def test_new_parameters_compile_nothing(whole):
     other = targets.Ising.graph(np.array([[0, 1], [1, 2], [2, 3]]), -0.3, 0.9)
-    assert sample(target=other).compile_seconds == 0
-    assert sample(OneFlip(0.25)).compile_seconds == 0
-    assert sample(target=other, key=jax.random.key(8)).compile_seconds == 0
+    sample(samplers.dmala(0.5))
+    assert sample(samplers.dmala(0.5), target=other).compile_seconds == 0
+    assert sample(samplers.dmala(0.25)).compile_seconds == 0
+    assert sample(samplers.dmala(0.5), target=other, key=jax.random.key(8)).compile_seconds == 0
     assert not np.allclose(sample(target=other).stats["lp"], whole.stats["lp"])
 
 

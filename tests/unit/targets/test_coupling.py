@@ -103,9 +103,9 @@ def test_sparse_without_edges():
     assert coupling.diagonal() is None
 
 
-def test_dense_needs_no_diagonal_where_it_is_zero():
+def test_a_dense_matrix_has_a_diagonal_whatever_stands_there():
     J = symmetric(np.random.default_rng(0), 4, diagonal=False)
-    assert Dense(J).diagonal() is None
+    np.testing.assert_array_equal(Dense(J).diagonal(), np.zeros(4))
     np.testing.assert_allclose(Dense(J + np.eye(4)).diagonal(), np.ones(4))
     assert Uncoupled((4,)).diagonal() is None
 

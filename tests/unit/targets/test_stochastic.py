@@ -10,6 +10,7 @@ from discrax.core import random
 from discrax.core.stochastic import evaluate_batch
 from discrax.core.target import value_and_changes
 from discrax.data import RowStream
+from discrax.sampling.auto import candidates_for
 from discrax.targets import Bayesian, GaussianBernoulli, Quenched, TallLogisticRegression
 
 STEP = jnp.zeros((), jnp.int32)
@@ -203,3 +204,43 @@ def test_bad_input(name):
     mistake, sentence = MISTAKES[name]
     with pytest.raises(ValueError, match=sentence):
         mistake()
+
+
+def streamed():
+    X, y = np.ones((64, 3), np.float32), np.ones(64, np.float32)
+    return TallLogisticRegression(RowStream((X, y), block_rows=16), batch_size=4)
+
+
+ESTIMATES = {
+    "stream": (streamed, "its data come block by block"),
+    "expectation": (
+        lambda: dx.targets.Expectation(lambda e, xi: jnp.sum(e) * xi, random.uniform_scalar, dx.Binary(3)),
+        "its log_prob is an estimate from a few mini-batches",
+    ),
+    "quenched": (
+        lambda: Quenched(lambda e, u: jnp.sum(e) * u, random.uniform_scalar, dx.Binary(3)),
+        "its log_prob is an estimate",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", list(ESTIMATES))
+@pytest.mark.parametrize("sampler", ["dmala", "gibbs"])
+def test_exact_samplers_refuse_a_log_probability_that_is_an_estimate(name, sampler):
+    build, words = ESTIMATES[name]
+    with pytest.raises(ValueError, match=f"needs the exact log_prob of .*, but {words}.*'sgdld'"):
+        dx.sample(jax.random.key(0), build(), sampler, num_chains=2, num_warmup=0, num_samples=2)
+
+
+def test_an_expectation_that_is_known_is_taken_by_exact_samplers():
+    def psi(e, xi):
+        return jnp.sum(e) * xi
+
+    known = dx.targets.Expectation(psi, random.uniform_scalar, dx.Binary(3), log_prob=lambda e: jnp.sum(e) / 2)
+    assert dx.exact.check_kernel(dx.samplers.gibbs(), known, num_chains=5000)
+    result = dx.sample(jax.random.key(0), known, "gibbs", num_chains=2, num_warmup=0, num_samples=2)
+    assert result.num_draws == 2
+
+
+def test_auto_takes_mini_batches_where_nothing_else_is_exact():
+    assert [name for name, _ in candidates_for(ESTIMATES["expectation"][0](), differentiable=True)] == ["sgdld"]

@@ -1,0 +1,100 @@
+"""Signals ask first and raise later; whoever listens gives the handlers back."""
+
+import os
+import signal
+import threading
+
+import pytest
+
+from discrax.core.interrupts import Interrupts, terminate_as_interrupt
+
+
+def send(number) -> None:
+    os.kill(os.getpid(), number)
+    signal.getsignal(number)  # a line at which Python may look
+
+
+BOTH = pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "sigterm"])
+
+
+@pytest.fixture(autouse=True)
+def handlers():
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@BOTH
+def test_the_first_signal_asks_and_the_second_raises(number):
+    with Interrupts() as interrupts:
+        assert not interrupts.requested
+        os.kill(os.getpid(), number)
+        assert interrupts.requested
+        with pytest.raises(KeyboardInterrupt):
+            interrupts.raise_if_requested()
+        with pytest.raises(KeyboardInterrupt):
+            send(number)
+
+
+@BOTH
+def test_handlers_are_given_back_also_after_an_error(number):
+    before = signal.getsignal(number)
+
+    def fail():
+        with Interrupts():
+            assert signal.getsignal(number) != before
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail()
+    assert signal.getsignal(number) == before
+
+
+@BOTH
+def test_the_innermost_block_hears_the_signal(number):
+    with Interrupts() as outer:
+        with Interrupts() as inner:
+            os.kill(os.getpid(), number)
+        assert inner.requested
+        assert not outer.requested
+        os.kill(os.getpid(), number)
+        assert outer.requested
+
+
+def test_a_handler_of_the_program_stays():
+    heard = []
+    signal.signal(signal.SIGTERM, lambda *_: heard.append(1))
+    with Interrupts() as interrupts:
+        os.kill(os.getpid(), signal.SIGTERM)
+        signal.getsignal(signal.SIGTERM)
+    assert heard == [1]
+    assert not interrupts.requested
+
+
+def test_a_signal_that_is_ignored_stays_ignored():
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with Interrupts() as interrupts:
+        os.kill(os.getpid(), signal.SIGINT)
+    assert not interrupts.requested
+
+
+def test_other_threads_do_not_listen():
+    found = []
+
+    def work():
+        with Interrupts() as interrupts:
+            found.append(interrupts.requested)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert found == [False]
+
+
+def test_a_command_is_terminated_as_by_ctrl_c():
+    terminate_as_interrupt()
+    with pytest.raises(KeyboardInterrupt):
+        send(signal.SIGTERM)
