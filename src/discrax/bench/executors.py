@@ -32,6 +32,8 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
 
+from discrax.core.interrupts import Interrupts
+
 Job = Any
 Work = Callable[[Job], Any]
 
@@ -81,7 +83,9 @@ class InProcess:
         x64 = jax.config.read("jax_enable_x64")
         threads = ThreadPoolExecutor(self.workers)
         try:
-            futures = {threads.submit(_attempt_in_thread, x64, work, job): job for job in jobs}
+            with Interrupts() as interrupts:  # a thread that is half started would be joined by nobody
+                futures = {threads.submit(_attempt_in_thread, x64, work, job): job for job in jobs}
+            interrupts.raise_if_requested()
             for future in as_completed(futures):
                 yield Done(futures[future], *future.result())
         finally:

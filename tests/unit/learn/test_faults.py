@@ -32,13 +32,12 @@ def _linear(parameters, e):
     return jnp.sum(parameters * e)
 
 
-def model():
-    return from_function(_linear, np.zeros(4, np.float32), Binary(4))
+MODEL = from_function(_linear, np.zeros(4, np.float32), Binary(4))  # one, so that all runs share a program
 
 
 @pytest.fixture(scope="module")
 def undisturbed():
-    return pcd(KEY, model(), DATA, **SETTINGS)
+    return pcd(KEY, MODEL, DATA, **SETTINGS)
 
 
 @pytest.fixture(autouse=True)
@@ -72,12 +71,12 @@ def signalled(monkeypatch):
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_keeps_what_was_learnt(tmp_path, signalled, undisturbed, number):
     signalled(number, 1)
-    stopped = pcd(KEY, model(), DATA, out=tmp_path, **SETTINGS)
+    stopped = pcd(KEY, MODEL, DATA, out=tmp_path, **SETTINGS)
     assert stopped.is_interrupted
     assert not stopped.is_complete
     assert stopped.num_updates == 4
     assert stopped.stopped == f"Training was interrupted after 4 updates. The last good parameters are in {tmp_path}."
-    resumed = pcd(KEY, model(), DATA, out=tmp_path, resume=True, **SETTINGS)
+    resumed = pcd(KEY, MODEL, DATA, out=tmp_path, resume=True, **SETTINGS)
     assert resumed.is_complete
     assert same(resumed, undisturbed)
 
@@ -85,14 +84,14 @@ def test_a_signal_keeps_what_was_learnt(tmp_path, signalled, undisturbed, number
 @pytest.mark.parametrize("kind", ["full", "denied"])
 def test_a_disk_that_cannot_be_written_ends_with_a_sentence_and_all_that_was_learnt(tmp_path, undisturbed, kind):
     with faulty_files(tmp_path) as counted:
-        pcd(KEY, model(), DATA, out=tmp_path / "counted", **SETTINGS)
+        pcd(KEY, MODEL, DATA, out=tmp_path / "counted", **SETTINGS)
     assert counted.count > 20
     outcomes = set()
     for at in range(1, counted.count + 1):
         folder = tmp_path / f"run-{at}"
         with faulty_files(folder, kind, at=at):
             try:
-                trained = pcd(KEY, model(), DATA, out=folder, **SETTINGS)
+                trained = pcd(KEY, MODEL, DATA, out=folder, **SETTINGS)
             except UnusableFile:  # nothing could be begun
                 assert at < 13
                 outcomes.add("refused")
@@ -108,14 +107,14 @@ def test_a_disk_that_cannot_be_written_ends_with_a_sentence_and_all_that_was_lea
 
 def test_dead_inside_any_write_the_run_can_be_resumed(tmp_path, undisturbed):
     with faulty_files(tmp_path) as counted:
-        pcd(KEY, model(), DATA, out=tmp_path / "counted", **SETTINGS)
+        pcd(KEY, MODEL, DATA, out=tmp_path / "counted", **SETTINGS)
     resumed_from = set()
     for at in range(1, counted.count + 1):
         folder = tmp_path / f"run-{at}"
         with faulty_files(folder, "dead", at=at), suppress(UnusableFile):
-            pcd(KEY, model(), DATA, out=folder, **SETTINGS)
+            pcd(KEY, MODEL, DATA, out=folder, **SETTINGS)
         kept = [int(path.stem) for path in (folder / "checkpoints").glob("*.npz") if path.stem.isdigit()]
-        after = pcd(KEY, model(), DATA, out=folder, resume=bool(kept), **SETTINGS)
+        after = pcd(KEY, MODEL, DATA, out=folder, resume=bool(kept), **SETTINGS)
         assert after.is_complete, at
         assert same(after, undisturbed), at
         assert after.curves["update"].tolist() == [4, 8], at
@@ -125,41 +124,41 @@ def test_dead_inside_any_write_the_run_can_be_resumed(tmp_path, undisturbed):
 
 
 def test_one_writer_a_folder(tmp_path):
-    pcd(KEY, model(), DATA, out=tmp_path, **SETTINGS)
+    pcd(KEY, MODEL, DATA, out=tmp_path, **SETTINGS)
     code = f"import sys, fcntl; f = open({str(tmp_path / '.lock')!r}, 'a+'); fcntl.flock(f, fcntl.LOCK_EX);"
     code += "import os; f.truncate(0); f.write(f'process {os.getpid()} on here'); f.flush(); print('held', flush=True);"
     other = subprocess.Popen([sys.executable, "-c", code + "sys.stdin.read()"], stdin=-1, stdout=-1, text=True)
     try:
         assert other.stdout.readline() == "held\n"
         with pytest.raises(OSError, match=rf"process {other.pid} on .* is writing there; wait for it or stop it"):
-            pcd(KEY, model(), DATA, out=tmp_path, resume=True, **SETTINGS)
+            pcd(KEY, MODEL, DATA, out=tmp_path, resume=True, **SETTINGS)
     finally:
         other.communicate("")
-    assert pcd(KEY, model(), DATA, out=tmp_path, resume=True, **SETTINGS).is_complete
+    assert pcd(KEY, MODEL, DATA, out=tmp_path, resume=True, **SETTINGS).is_complete
     with FolderLock(tmp_path):  # and it was given back
         pass
 
 
 def test_damaged_files_are_sentences(tmp_path):
-    pcd(KEY, model(), DATA, out=tmp_path, **SETTINGS)
+    pcd(KEY, MODEL, DATA, out=tmp_path, **SETTINGS)
     (tmp_path / "curves.csv").write_text("update,seconds\n4,oops\n")
     with pytest.raises(ValueError, match=r"curves.csv is damaged: .*; delete it to go on without"):
-        pcd(KEY, model(), DATA, out=tmp_path, resume=True, **SETTINGS)
+        pcd(KEY, MODEL, DATA, out=tmp_path, resume=True, **SETTINGS)
     (tmp_path / "curves.csv").unlink()
     last = tmp_path / "checkpoints" / "8.npz"
     for content in (b"", last.read_bytes()[:-50], b"what"):
         last.write_bytes(content)
         with pytest.raises(ValueError, match=r"8.npz is damaged; delete it to go on from the one before"):
-            pcd(KEY, model(), DATA, out=tmp_path, resume=True, **SETTINGS)
+            pcd(KEY, MODEL, DATA, out=tmp_path, resume=True, **SETTINGS)
     last.unlink()
-    assert pcd(KEY, model(), DATA, out=tmp_path, resume=True, **SETTINGS).is_complete
+    assert pcd(KEY, MODEL, DATA, out=tmp_path, resume=True, **SETTINGS).is_complete
 
 
 def test_sites_that_are_redrawn_in_turn_all_have_their_turn():
     """Two steps an update would redraw the first two of four sites for ever if each update began again."""
     settings = SETTINGS | {"sampler": samplers.gibbs("systematic"), "num_updates": 60, "every": 20}
     ones = np.ones((60, 4), np.int8)
-    trained = pcd(KEY, model(), ones, starts=np.zeros((20, 4), np.int8), **settings)
+    trained = pcd(KEY, MODEL, ones, starts=np.zeros((20, 4), np.int8), **settings)
     assert (trained.buffer.mean(axis=0) > 0.2).all()
 
 
