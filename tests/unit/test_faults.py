@@ -83,7 +83,7 @@ def test_a_chain_does_not_see_the_others(kernel):
         alone = together(x[chain][None], keys[chain][None])
         np.testing.assert_array_equal(alone[0].x[0], many[0].x[chain])
         np.testing.assert_allclose(alone[1].accept_prob[0], many[1].accept_prob[chain], rtol=1e-5)
-    assert len(np.unique(many[1].accept_prob)) > 3
+    assert len(np.unique(many[1].accept_prob)) > 2
 
 
 # --- the probability of the drawn level is left out ---

@@ -105,6 +105,12 @@ def describe(value: Any) -> str:
     return type(value).__name__
 
 
+def in_words(error: Exception) -> str:
+    """What somebody else's error says, in one line that ends like a sentence."""
+    said = (str(error).strip().splitlines() or [""])[0].rstrip(".")
+    return f"{type(error).__name__}: {said}." if said else f"{type(error).__name__}."
+
+
 def _short(value: Any) -> str:
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 10**40:  # its digits are too many
         return f"about {'-' if value < 0 else ''}10^{int(math.log10(abs(value)))}"

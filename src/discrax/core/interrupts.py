@@ -31,6 +31,9 @@ class Interrupts:
         if threading.current_thread() is not threading.main_thread():
             return self
         for number in _SIGNALS:
+            outer = getattr(signal.getsignal(number), "__self__", None)
+            if isinstance(outer, Interrupts) and outer.requested:  # what ends does not begin anything new
+                self.requested = True
             if _is_ours_to_take(signal.getsignal(number)):
                 self._before[number] = signal.signal(number, self._hear)
         return self

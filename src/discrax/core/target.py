@@ -25,7 +25,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Integer
 
-from discrax.core.checks import describe, leaf_number
+from discrax.core.checks import describe, in_words, leaf_number
 from discrax.core.closures import capture
 from discrax.core.levels import at_level, is_level
 from discrax.core.space import Space, check_space
@@ -73,7 +73,7 @@ def check_log_prob(log_prob: Callable[[Array], Array], space: Space) -> None:
     try:
         value = jax.eval_shape(lambda e: log_prob(e), e)
     except Exception as error:
-        raise ValueError(f"log_prob cannot be evaluated {where}: {type(error).__name__}: {error}") from error
+        raise ValueError(f"log_prob cannot be evaluated {where}, but raises {in_words(error)}") from error
     if not hasattr(value, "shape") or value.shape != ():
         raise ValueError(f"log_prob must return a scalar, but {where} it returns {_kind_of(value)}.")
     if not jnp.issubdtype(value.dtype, jnp.floating):

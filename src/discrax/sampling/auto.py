@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Array, Integer, Key
 
 from discrax.adaptation import AcceptanceRate, JumpProbes, JumpReport, knobs_of
-from discrax.core.checks import describe, number
+from discrax.core.checks import describe, in_words, number
 from discrax.core.driver import Adapter, Recorder, drive, start
 from discrax.core.interrupts import Interrupts
 from discrax.core.kernel import Kernel, Sized, Tunable, sites_per_step
@@ -169,7 +169,7 @@ def pilot(
         try:
             trials.append(_try(name, sampler, spec, target, keys, x))
         except Exception as error:
-            failed.append((name, f"{type(error).__name__}: {error}".splitlines()[0]))
+            failed.append((name, in_words(error).rstrip(".")))
     if not trials:
         raise ValueError(f"No candidate could sample this target: {'; '.join(f'{n}: {why}' for n, why in failed)}.")
     trials.sort(key=lambda trial: -trial.score)
@@ -237,5 +237,7 @@ def _try(name: str, sampler: str | Kernel, spec: Auto, target: Target, keys, x) 
     else:
         per_draw = float(ess(lp).sum()) / lp.shape[1]
     acceptance = float(np.mean([chunk.acceptance for chunk in late]))
-    rhat = weighted_rhat(lp, np.ones_like(lp)) if len(lp) > 1 and lp.std() > 0 else np.nan
+    rhat = weighted_rhat(lp, np.ones_like(lp)) if len(lp) > 1 else np.nan
+    if np.isnan(rhat) and np.ptp(lp.mean(axis=1)) > 0:  # each chain stands still, and not where the others do
+        rhat = np.inf
     return Trial(name, per_draw / max(cost, 1e-12), acceptance, float(lp.mean()), float(lp.std()), float(rhat))

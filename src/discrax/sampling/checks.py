@@ -14,7 +14,7 @@ from jaxtyping import Array, Key, PRNGKeyArray
 
 from discrax.adaptation import JumpReport
 from discrax.core import random
-from discrax.core.checks import describe, whole
+from discrax.core.checks import describe, in_words, whole
 from discrax.core.kernel import Kernel, State
 from discrax.core.space import Space
 from discrax.core.stochastic import Average, DataTarget, StochasticTarget, evaluate_batch, log_ratios, renewed
@@ -48,7 +48,7 @@ def check_keep(keep: Any, space: Space) -> None:
     except Exception as error:
         raise ValueError(
             f"keep must be a function that JAX can trace, but on codes of shape {space.shape} it raises "
-            f"{type(error).__name__}: {error}"
+            f"{in_words(error)}"
         ) from error
     if not jax.tree.leaves(kept):
         raise ValueError(f"keep must return an array, or a tree of arrays, but it returns {describe(kept)}.")
@@ -125,7 +125,7 @@ def check_gradient(target: Target, kernel: Kernel) -> None:
     if error is not None:
         raise ValueError(
             f"{type(kernel).__name__} needs the gradient of log_prob, which JAX cannot take: "
-            f"{type(error).__name__}: {error} Use a sampler without gradients, such as 'rwm' or 'gibbs'."
+            f"{in_words(error)} Use a sampler without gradients, such as 'rwm' or 'gibbs'."
         ) from error
 
 
@@ -156,7 +156,7 @@ def check_batches(target: Target, kernel: Kernel, keys: Key[Array, " chains"], x
     try:
         here, log_phi, changes = map(np.asarray, _first_batches(base, keys[:8], x[:8], exact))
     except (TypeError, ValueError) as error:
-        raise ValueError(f"psi cannot be evaluated on a mini-batch: {type(error).__name__}: {error}") from error
+        raise ValueError(f"psi cannot be evaluated on a mini-batch, but raises {in_words(error)}") from error
     what = "log psi" if base.in_logs else "psi"
     if here.ndim != 1:
         raise ValueError(f"psi must return a scalar, but it returns shape {here.shape[1:]}.")

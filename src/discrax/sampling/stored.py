@@ -20,13 +20,12 @@ import numpy as np
 from discrax.core.closures import Captured
 from discrax.core.files import whole_file
 from discrax.core.kernel import State
-from discrax.core.statistics import Moments
 from discrax.core.target import Target, bare
 from discrax.sampling.left_out import LeftOut, LeftOutKernel
 from discrax.sampling.result import Result
 
 _FORMAT = 1
-_ELSEWHERE = ("draws", "warmup_draws", "stats", "warmup_stats", "target", "kernel", "states", "reports")
+_ELSEWHERE = ("draws", "warmup_draws", "stats", "warmup_stats", "target", "kernel", "states")
 
 
 class _CannotStore(Exception):
@@ -81,7 +80,6 @@ def _description(result: Result, arrays: dict[str, np.ndarray]) -> tuple[dict[st
             f"Only arrays in lists, tuples and dictionaries can be stored, but of what was kept {why}."
         ) from why
     made["states"] = _describe([result.states.x, result.states.log_prob], arrays, "states")
-    made["reports"] = [str(report) for report in result.reports]
     return made, notes
 
 
@@ -117,8 +115,7 @@ def load(path: str | Path) -> Result:
         stats=group("sample_stats"),
         warmup_stats=group("warmup_sample_stats"),
         states=State(x, log_prob, None),
-        reports=tuple(description["reports"]),
-        **rest | {"moments": None if rest["moments"] is None else Moments(*rest["moments"])},
+        **rest,
     )
 
 
@@ -153,8 +150,10 @@ def _describe(value: Any, arrays: dict[str, np.ndarray], prefix: str) -> Any:
     if isinstance(value, dict) and all(isinstance(key, str) for key in value):
         return {"dict": {key: _describe(part, arrays, prefix) for key, part in value.items()}}
     if isinstance(value, tuple | list):
-        kind = "list" if isinstance(value, list) else "tuple"
-        return {kind: [_describe(part, arrays, prefix) for part in value]}
+        parts = [_describe(part, arrays, prefix) for part in value]
+        if hasattr(value, "_fields") and type(value).__module__.startswith("discrax."):
+            return {"named": f"{type(value).__module__}:{type(value).__qualname__}", "parts": parts}
+        return {"list" if isinstance(value, list) else "tuple": parts}
     kind = type(value) if isinstance(value, eqx.Module) else value
     if isinstance(value, Captured) or not callable(kind):
         raise _CannotStore(
@@ -182,6 +181,8 @@ def _made(value: Any, arrays: dict[str, np.ndarray]) -> Any:
     for kind in (list, tuple):
         if kind.__name__ in value:
             return kind(_made(part, arrays) for part in value[kind.__name__])
+    if "named" in value:
+        return _ours(value["named"])(*(_made(part, arrays) for part in value["parts"]))
     if "function" in value:
         return _ours(value["function"])
     found = _ours(value["class"])

@@ -24,7 +24,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from numpy.typing import ArrayLike
 
 from discrax.core import random
-from discrax.core.checks import describe, whole
+from discrax.core.checks import describe, in_words, whole
 from discrax.core.closures import capture
 from discrax.core.space import Space, check_space
 from discrax.core.stochastic import DataTarget, Rows, StochasticTarget
@@ -140,7 +140,7 @@ def _captured(name: str, function: Callable, *examples: Any) -> Callable:
     try:
         return capture(function, *examples)
     except Exception as error:
-        raise ValueError(f"{name} cannot be evaluated: {type(error).__name__}: {error}") from error
+        raise ValueError(f"{name} cannot be evaluated, but raises {in_words(error)}") from error
 
 
 def _captured_draws(name: str, function: Callable, draw: Callable, space: Space) -> tuple[Callable, Callable]:

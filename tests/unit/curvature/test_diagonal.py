@@ -275,8 +275,8 @@ def test_the_report_reads_well():
         (scipy_sparse.csr_array((2, 3)), r"square matrix, but got one of shape \(2, 3\)"),
         (np.array([[0.0, 1.0], [2.0, 0.0]]), r"symmetric.*pass \(W \+ W\.T\) / 2"),
         (scipy_sparse.csr_array(np.array([[0.0, 1.0], [2.0, 0.0]])), r"symmetric.*pass \(W \+ W\.T\) / 2"),
-        (np.array([[0.0, np.nan], [np.nan, 0.0]]), "only finite entries"),
-        (scipy_sparse.csr_array(np.array([[0.0, np.inf], [np.inf, 0.0]])), "only finite entries"),
+        (np.array([[0.0, np.nan], [np.nan, 0.0]]), "W must be finite"),
+        (scipy_sparse.csr_array(np.array([[0.0, np.inf], [np.inf, 0.0]])), "W must be finite"),
     ],
 )
 def test_a_bad_matrix_is_answered(rule, W, sentence):
@@ -287,9 +287,9 @@ def test_a_bad_matrix_is_answered(rule, W, sentence):
 @pytest.mark.parametrize(
     ("rule", "options", "sentence"),
     [
-        (smallest_trace, {"method": "admm"}, "Unknown method 'admm'; known: auto, low_rank, sdp"),
-        (smallest_norm, {"method": "low_rank"}, "Unknown method 'low_rank'; known: auto, admm, sdp"),
-        (smallest_trace, {"tolerance": 0}, "between 0 and 1, but got 0"),
+        (smallest_trace, {"method": "admm"}, "method must be one of auto, low_rank, sdp, but got 'admm'"),
+        (smallest_norm, {"method": "low_rank"}, "method must be one of auto, admm, sdp, but got 'low_rank'"),
+        (smallest_trace, {"tolerance": 0}, "greater than 0 and less than 1, but got 0"),
         (smallest_trace, {"max_sweeps": 0}, "at least 1, but got 0"),
         (smallest_norm, {"max_iterations": 0}, "at least 1, but got 0"),
         (lambda_shift, {"floor": -1}, "at least 0, but got -1"),

@@ -138,13 +138,12 @@ def test_a_candidate_without_a_probability_is_not_drawn_but_counted():
     assert np.isfinite(np.asarray(after.log_prob)).all()
 
 
-SMALL, LARGE = targets.Bernoulli(np.full(4, 0.5)), targets.Bernoulli(np.full(40, 0.5))
+LARGE = targets.Bernoulli(np.full(40, 0.5))
 BAD = {
     "no-site": (lambda: BlockGibbs(0), ("block_size", "at least 1", "0")),
     "half-a-site": (lambda: HammingBall(2.5), ("block_size", "whole number", "2.5")),
-    "no-radius": (lambda: HammingBall(4, 0), ("radius", "1 to block_size = 4", "0")),
-    "radius-beyond-the-block": (lambda: HammingBall(4, 5), ("radius", "1 to block_size = 4", "5")),
-    "more-than-all-sites": (lambda: BlockGibbs(5).init(SMALL, jnp.zeros(4, jnp.int8)), ("all 4 sites", "is 5")),
+    "no-radius": (lambda: HammingBall(4, 0), ("radius", "at least 1", "0")),
+    "radius-beyond-the-block": (lambda: HammingBall(4, 5), ("radius", "at most block_size = 4", "5")),
     "too-many-settings": (lambda: BlockGibbs(17).init(LARGE, jnp.zeros(40, jnp.int8)), ("131,072", "65,536")),
     "too-large-a-ball": (lambda: HammingBall(40, 6).init(LARGE, jnp.zeros(40, jnp.int8)), ("65,536", "radius")),
 }
@@ -154,7 +153,7 @@ BAD = {
 @pytest.mark.parametrize("name", BAD)
 def test_bad_settings_meet_a_sentence(name):
     build, parts = BAD[name]
-    with pytest.raises(ValueError) as caught:
+    with pytest.raises((TypeError, ValueError)) as caught:
         build()
     assert all(part in str(caught.value) for part in parts), str(caught.value)
     assert str(caught.value).endswith(".")

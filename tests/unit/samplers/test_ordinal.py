@@ -123,7 +123,7 @@ def test_radius_is_its_log_scale(build):
 @kernels
 @pytest.mark.parametrize("radius", [0.5, -1.0, np.nan, np.inf])
 def test_a_bad_radius_meets_a_sentence(build, radius):
-    with pytest.raises(ValueError, match=rf"radius is .* at least 1, but got {radius}\.$"):
+    with pytest.raises(ValueError, match=rf"radius must be .*{radius}\.$"):
         build(radius)
 
 

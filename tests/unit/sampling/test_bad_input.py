@@ -318,7 +318,7 @@ def test_a_function_is_no_target():
 
 
 def test_a_number_is_no_key():
-    says(lambda: discrax.sample(0, TARGET), "key", "jax.random.key", "int", error=TypeError)
+    says(lambda: discrax.sample(0, TARGET), "key must be one JAX key", "jax.random.key", "but got 0", error=TypeError)
 
 
 # --- spaces ---
@@ -328,12 +328,12 @@ SPACES = {
     "zero": (lambda: Binary(0), ["shape of positive sizes, but got 0"]),
     "negative": (lambda: Spin((3, -1)), ["shape of positive sizes, but got (3, -1)"]),
     "empty": (lambda: Binary(()), ["shape of positive sizes, but got ()"]),
-    "one-level": (lambda: Categorical(3, 1), ["at least two levels, but num_levels is 1"]),
-    "unsorted": (lambda: Ordinal(3, [0, 2, 1]), ["at least two finite, increasing values", "[0. 2. 1.]"]),
-    "repeated": (lambda: Ordinal(3, [0, 0, 1]), ["at least two finite, increasing values", "[0. 0. 1.]"]),
-    "single": (lambda: Ordinal(3, [1]), ["at least two finite, increasing values", "shape (1,)"]),
-    "nan": (lambda: Ordinal(3, [0, np.nan]), ["at least two finite, increasing values", "nan"]),
-    "matrix": (lambda: Ordinal(3, np.zeros((2, 2))), ["at least two finite, increasing values", "shape (2, 2)"]),
+    "one-level": (lambda: Categorical(3, 1), ["num_levels must be at least 2", "but got 1"]),
+    "unsorted": (lambda: Ordinal(3, [0, 2, 1]), ["at least two increasing values", "[0. 2. 1.]"]),
+    "repeated": (lambda: Ordinal(3, [0, 0, 1]), ["at least two increasing values", "[0. 0. 1.]"]),
+    "single": (lambda: Ordinal(3, [1]), ["at least two increasing values", "shape (1,)"]),
+    "nan": (lambda: Ordinal(3, [0, np.nan]), ["values must be finite, but holds nan"]),
+    "matrix": (lambda: Ordinal(3, np.zeros((2, 2))), ["at least two increasing values", "shape (2, 2)"]),
     "mask-shape": (
         lambda: Binary(3, frozen=np.array([True, False])),
         ["frozen must be a boolean mask of shape (3,)", "(2,)"],
