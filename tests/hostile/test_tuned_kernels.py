@@ -1,0 +1,133 @@
+"""Every registered sampler, tuned by `sample` as a user would, keeps the law of random targets.
+
+The samplers' own tests fix their scales. Here warm-up chooses them, so a tuning that freezes a kernel, sends it to the
+end of its range or leaves it with somebody else's curvature is seen: the tuned kernel goes into `check_kernel`.
+
+Samplers that are not exact are left out by `Kernel.is_exact`: `dula`, `sgdld`, `minibatch_gibbs` and `local_search`.
+False alarms: a check fails where its p-value is below 1e-6. Targets and keys follow from the names of the cases; none
+was chosen by its outcome.
+"""
+
+import zlib
+from collections.abc import Callable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jaxtyping import Array, Float
+
+import discrax as dx
+from invariance.twins import Walk
+
+SPACES: dict[str, Callable[[], dx.Space]] = {
+    "binary": lambda: dx.Binary(4),
+    "spin": lambda: dx.Spin(4),
+    "ordinal": lambda: dx.Ordinal(3, [-1.0, -0.3, 0.8]),
+    "categorical": lambda: dx.Categorical(3, 3),
+}
+
+
+class PairTables(eqx.Module):
+    """A number for every pair of sites and pair of levels, and one for every site and level.
+
+    On one-hot embeddings these are tables; on a grid of values v they are polynomials in v and v^2.
+    """
+
+    tables: Float[Array, "m m"]
+    fields: Float[Array, " m"]
+
+    def __call__(self, e: Float[Array, "..."]) -> Float[Array, ""]:
+        has_powers = e.ndim == 1 and 2 * e.size == self.fields.size
+        features = jnp.stack([e, e**2], axis=-1).reshape(-1) if has_powers else e.reshape(-1)
+        return features @ self.tables @ features / 2 + self.fields @ features
+
+
+def _function(space: dx.Space, rng: np.random.Generator, coupling: float, field: float) -> dx.Target:
+    of_site = 1 if space.has_two_levels else 2 if isinstance(space, dx.Ordinal) else space.num_levels
+    m = space.num_sites * of_site
+    tables = np.triu(rng.normal(size=(m, m)), 1) * (1 - np.kron(np.eye(space.num_sites), np.ones((of_site, of_site))))
+    made = PairTables(
+        jnp.asarray(coupling * (tables + tables.T), jnp.float32), jnp.asarray(field * rng.normal(size=m), jnp.float32)
+    )
+    return dx.Target.from_log_prob(made, space)
+
+
+def _pair_tables(space: dx.Space, rng: np.random.Generator) -> dx.Target:
+    return _function(space, rng, coupling=0.4, field=0.4)
+
+
+def _fields(space: dx.Space, rng: np.random.Generator) -> dx.Target:
+    return _function(space, rng, coupling=0.0, field=1.0)
+
+
+def _built_in(space: dx.Space, rng: np.random.Generator) -> dx.Target:
+    n = space.num_sites
+    J = 0.4 * np.triu(rng.normal(size=(n, n)), 1)
+    field = rng.normal(size=(n, space.num_levels) if isinstance(space, dx.Categorical) else n) / 2
+    return dx.targets.Quadratic(space, J + J.T, field)
+
+
+FAMILIES = {"pair-tables": _pair_tables, "fields": _fields, "quadratic": _built_in}
+
+
+def _seed(name: str) -> int:
+    return zlib.crc32(name.encode())
+
+
+def random_target(space: str, family: str, number: int) -> dx.Target:
+    return FAMILIES[family](SPACES[space](), np.random.default_rng(_seed(f"{space} {family} {number}")))
+
+
+def tuned_kernel(sampler: str | dx.Kernel, target: dx.Target, key: Array) -> dx.Kernel:
+    """As a user gets it, after a warm-up of 64 chains."""
+    settings = {"num_chains": 64, "num_warmup": 400, "num_samples": 10, "progress": False}
+    return dx.sample(key, target, sampler, **settings).kernel
+
+
+def verdict_of(sampler: str | dx.Kernel, target: dx.Target, key: Array) -> dx.exact.Verdict:
+    for_tuning, for_check = jax.random.split(key)
+    kernel = tuned_kernel(sampler, target, for_tuning)
+    return dx.exact.check_kernel(kernel, target, key=for_check, num_chains=20_000, num_convergence_steps=400)
+
+
+EXACT = [name for name, row in dx.samplers.REGISTRY.items() if row.build().is_exact]
+QUICK = {
+    ("pavg", "categorical", "pair-tables", 0),
+    ("pavg", "categorical", "pair-tables", 1),
+    ("pavg", "categorical", "pair-tables", 2),
+    ("pas", "spin", "pair-tables", 0),
+    ("dmala", "ordinal", "pair-tables", 0),
+    ("gibbs", "binary", "quadratic", 0),
+}
+CASES = [
+    pytest.param(*case, marks=() if case in QUICK else pytest.mark.slow)
+    for sampler in EXACT
+    for space in SPACES
+    for family in FAMILIES
+    for case in ((sampler, space, family, number) for number in range(3))
+    if dx.samplers.REGISTRY[sampler].fits(random_target(space, family, 0))
+]
+
+
+@pytest.mark.parametrize(("sampler", "space", "family", "number"), CASES)
+def test_a_tuned_sampler_keeps_the_law(sampler, space, family, number):
+    key = jax.random.key(_seed(f"{sampler} {space} {family} {number}"))
+    verdict = verdict_of(sampler, random_target(space, family, number), key)
+    assert verdict, str(verdict)
+
+
+def test_what_is_left_out_says_that_it_is_not_exact():
+    assert set(dx.samplers.REGISTRY) - set(EXACT) == {"dula", "sgdld", "minibatch_gibbs", "local_search"}
+
+
+@pytest.mark.parametrize(
+    "broken", [Walk("asymmetric"), dx.samplers.dmala(1e-6)], ids=["wrong proposal", "frozen after a bad tuning"]
+)
+def test_a_broken_twin_is_found(broken):
+    """The second is exact and never moves: what a tuning that goes the wrong way ends in."""
+    target = random_target("ordinal", "pair-tables", 0)
+    settings = {"num_chains": 64, "num_warmup": 0, "num_samples": 10, "adaptation": None, "progress": False}
+    kernel = dx.sample(jax.random.key(0), target, broken, **settings).kernel
+    assert not dx.exact.check_kernel(kernel, target, num_chains=20_000, num_convergence_steps=400)
