@@ -21,12 +21,13 @@ from jaxtyping import Array, Float, Integer
 from discrax.core.checks import number
 from discrax.core.closures import capture
 from discrax.core.space import Space, check_space
-from discrax.core.target import Target, embedding_of, exact_evaluation
+from discrax.core.target import Target, embedding_of
 from discrax.problems.problem import Problem
 
 Function = Callable[[Array], Any]
 
 _STATES_AT_ONCE = 64
+_SITES_AT_ONCE = 4  # whose changes are tried side by side in repair
 
 
 class _Penalised(eqx.Module):
@@ -115,10 +116,13 @@ class Custom(Problem):
         return _in_double_precision(self._violations, self.space, x)
 
     def repair(self, x: Integer[np.ndarray, " n"]) -> Integer[np.ndarray, " n"]:
+        return self.repair_in_time(x, lambda: False)
+
+    def repair_in_time(self, x: Integer[np.ndarray, " n"], is_over: Callable[[], bool]) -> Integer[np.ndarray, " n"]:
         if self.is_feasible(x).all():
             return np.array(x)
         if self.repair_function is None:
-            return self._with_fewer_violations(x)
+            return self._with_fewer_violations(x, is_over)
         repaired = np.asarray(self.repair_function(np.array(x)))
         try:
             self.space.check(repaired)
@@ -128,23 +132,46 @@ class Custom(Problem):
             raise ValueError(f"repair must return the codes of a state, but: {error}") from None
         return repaired.astype(self.space.dtype)
 
-    def _with_fewer_violations(self, x: Integer[np.ndarray, " n"]) -> Integer[np.ndarray, " n"]:
-        x = np.array(x)
-        is_frozen = np.zeros(len(x), bool) if self.space.frozen is None else np.asarray(self.space.frozen.mask)
-        while True:
-            ratios = np.array(self._violation_ratios(jnp.asarray(x, self.space.dtype)), np.float64)
-            ratios[is_frozen] = 0
-            best = np.unravel_index(np.argmax(ratios), ratios.shape)
-            if not ratios[best] > 0:
-                return x
-            x[best[0]] = 1 - x[best[0]] if self.space.has_two_levels else best[1]
+    def _with_fewer_violations(
+        self, x: Integer[np.ndarray, " n"], is_over: Callable[[], bool]
+    ) -> Integer[np.ndarray, " n"]:
+        """Some sites at a time, the best of their changes is made if it lowers the violations, until none does."""
+        space, x = self.space, np.array(x, self.space.dtype)
+        free = np.arange(len(x)) if space.frozen is None else np.flatnonzero(~np.asarray(space.frozen.mask))
+        if not len(free):
+            return x
+        count = min(_SITES_AT_ONCE, len(free))
+        place, num_in_vain = 0, 0
+        while num_in_vain < len(free) and not is_over():
+            sites = free[(place + np.arange(count)) % len(free)]
+            place, num_in_vain = place + count, num_in_vain + count
+            gains = np.array(self._violation_gains(jnp.asarray(x), jnp.asarray(sites)), np.float64)
+            site, shift = np.unravel_index(np.argmax(np.nan_to_num(gains, nan=-np.inf)), gains.shape)
+            if gains[site, shift] > 0:
+                x[sites[site]] = (int(x[sites[site]]) + 1 + shift) % space.num_levels
+                num_in_vain = 0
+        return x
 
     @cached_property
-    def _violation_ratios(self) -> Callable[[Array], Array]:
-        """How much each single-site change lowers the violations."""
+    def _violation_gains(self) -> Callable[[Array, Array], Array]:
+        """By how much the violations fall if the code of one of the sites grows by 1, 2, ... (modulo the levels)."""
         assert self._violations is not None
-        lacking = Target.from_log_prob(_Penalised(self._violations.single, None, -1.0, 1.0), self.space)
-        return jax.jit(lambda x: exact_evaluation(lacking, x).ratios)
+        space, violations = self.space, self._violations.single
+
+        def value(x: Array) -> Array:
+            return _as_float(violations(space.embed(x)))
+
+        def gains(x: Array, sites: Array) -> Array:
+            shifts = jnp.arange(1, max(space.num_levels, 2), dtype=jnp.int32)
+
+            def changed(site: Array, shift: Array) -> Array:
+                code = (x[site].astype(jnp.int32) + shift) % space.num_levels
+                return value(x.at[site].set(code.astype(space.dtype)))
+
+            at_site = jax.vmap(changed, in_axes=(None, 0))
+            return value(x) - jax.vmap(at_site, in_axes=(0, None))(sites, shifts)
+
+        return jax.jit(gains)
 
     def start(self, generator: np.random.Generator, num_chains: int) -> Integer[np.ndarray, "chains n"]:
         space = self.space

@@ -5,6 +5,7 @@ for what is not allowed. What it finds is repaired, judged by the true objective
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from functools import cached_property
 from typing import ClassVar, NamedTuple
 
@@ -107,6 +108,10 @@ class Problem(ABC):
     @abstractmethod
     def repair(self, x: Integer[np.ndarray, " n"]) -> Integer[np.ndarray, " n"]:
         """A feasible state near one; a feasible one is not made worse."""
+
+    def repair_in_time(self, x: Integer[np.ndarray, " n"], is_over: Callable[[], bool]) -> Integer[np.ndarray, " n"]:
+        """`repair`, which may end early, at a state that is not feasible, once `is_over` says so."""
+        return self.repair(x)
 
     def bound(self) -> float | None:
         """A value that no feasible state can pass, where one is cheap."""

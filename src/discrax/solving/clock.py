@@ -48,9 +48,9 @@ class _Compilations(threading.local):
 _compilations = _Compilations()
 
 
-def _hear(event: str, seconds: float, **_: object) -> None:
+def _hear(event: str, duration_secs: float, **_: object) -> None:
     if event.startswith(_OF_COMPILATION):
-        _compilations.add(seconds)
+        _compilations.add(duration_secs)
 
 
 jax.monitoring.register_event_duration_secs_listener(_hear)

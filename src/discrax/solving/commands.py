@@ -1,7 +1,13 @@
 """`discrax solve PROBLEM FILE`."""
 
+import os
+import sys
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
+
+from discrax.core.files import UnusableFile, check_writable
 
 PROBLEMS = ("mis", "clique", "maxcut", "partition", "qubo")
 
@@ -17,8 +23,9 @@ def solve_file(
     sampler: str = "auto",
     schedule: Literal["auto", "geometric", "exponential", "linear", "linear-temperature", "tempering"] = "auto",
     betas: tuple[float, float] | None = None,
-    rounds: int = 1,
-    reheat: float = 0.0,
+    rounds: int | None = None,
+    reheat: float | None = None,
+    rungs: int | None = None,
     parts: int = 3,
     penalty: float | None = None,
     weighted: bool = False,
@@ -26,12 +33,12 @@ def solve_file(
     out: Path | None = None,
     plot: Path | None = None,
 ) -> None:
-    """Solves a problem on a graph from a file. Ctrl-C ends the search; the best so far is printed and written.
+    """Solves a problem on a graph from a file. Ctrl-C and SIGTERM end the search with the best so far.
 
     Args:
         problem: Maximum independent set, maximum clique, maximum cut, balanced partition, or a QUBO.
         file: An edge list, Gset/rudy, DIMACS (.clq, .col, .cnf), METIS, GraphML, or for a QUBO a .coo file.
-        seconds: How long to search; ten seconds if nothing is said.
+        seconds: How long to search, from when the file is read, compilation counted in; ten seconds if nothing is said.
         steps: Steps of every chain instead (sweeps, where the search goes site by site).
         chains: How many searches at a time.
         method: Annealing site by site, annealing with a sampler, or parallel tempering.
@@ -40,6 +47,7 @@ def solve_file(
         betas: The inverse temperatures at the beginning and at the end.
         rounds: Anneals one after another.
         reheat: The share of the schedule that is skipped in all rounds but the first.
+        rungs: Of the ladder of parallel tempering.
         parts: Of a partition.
         penalty: What an edge inside an independent set costs, above 1.
         weighted: Nodes count by their weights.
@@ -47,38 +55,99 @@ def solve_file(
         out: Where to write the solution, as JSON.
         plot: Where to draw the objective against steps and seconds.
     """
-    import jax
-
+    from discrax.core.interrupts import Interrupts
+    from discrax.core.seeds import key_of
     from discrax.solving.solver import solve
 
     made = make_problem(problem, file, parts, penalty, weighted)
-    if out is not None and out.is_dir():
-        raise ValueError(f"--out is the file to write the solution to, but {out} is a folder.")
-    solution = solve(
-        jax.random.key(seed),
-        made,
-        seconds=seconds,
-        num_steps=steps,
-        num_chains=chains,
-        method=method,
-        sampler=sampler,
-        schedule=schedule,
-        betas=betas,
-        num_rounds=rounds,
-        reheat=reheat,
-    )
+    key = key_of(seed)
     if out is not None:
-        print(solution.save(out))
-    if plot is not None and len(solution.history):
-        plot.parent.mkdir(parents=True, exist_ok=True)
-        solution.history.plot(plot)
-        print(plot)
-    bound = "" if solution.bound is None else f", bound {solution.bound:g}"
+        check_writable(out)
+    if plot is not None:
+        _check_plot(plot)
+    with (
+        Interrupts()
+    ):  # from here on a signal ends what it must, and what was found is printed and written all the same
+        solution = solve(
+            key,
+            made,
+            seconds=seconds,
+            num_steps=steps,
+            num_chains=chains,
+            method=method,
+            sampler=sampler,
+            schedule=schedule,
+            betas=betas,
+            num_rounds=rounds,
+            reheat=reheat,
+            num_rungs=rungs,
+            counts_compilation=True,
+        )
+        failures = [
+            _failure(lambda: _print(_told(made, solution))),
+            None if out is None else _failure(lambda: _print(str(solution.save(out)))),
+            None if plot is None else _failure(lambda: _print(_drawn(solution, plot))),
+            _failure(lambda: _print_bound(solution)),
+        ]
+        if failures[1] is not None:  # better there than nowhere
+            failures.append(_failure(lambda: _print(solution.to_json().rstrip())))
+    said = [failure for failure in failures if failure is not None]
+    if said:
+        sys.exit("\n".join(f"discrax: {sentence}" for sentence in said))
+
+
+def _told(problem: Any, solution: Any) -> str:
     feasible = "feasible" if solution.is_feasible else "not feasible"
-    print(f"{made!r}: objective {solution.objective:g}, {feasible}{bound}")
     how = "sweeps, site by site," if solution.method == "sites" else f"steps of {solution.sampler}, {solution.method},"
     interrupted = "" if solution.is_complete else "; interrupted"
-    print(f"{solution.num_steps:,} {how} of {solution.num_chains} chains in {solution.seconds:.1f} s{interrupted}")
+    return (
+        f"{problem!r}: objective {solution.objective:g}, {feasible}\n"
+        f"{solution.num_steps:,} {how} of {solution.num_chains} chains in {solution.seconds:.1f} s{interrupted}"
+    )
+
+
+def _print_bound(solution: Any) -> None:
+    if solution.bound is not None:
+        _print(f"bound {solution.bound:g}")
+
+
+def _print(text: str) -> None:
+    try:
+        print(text, flush=True)
+    except OSError:
+        print(text, file=sys.stderr)
+        raise
+
+
+def _drawn(solution: Any, plot: Path) -> str:
+    if not len(solution.history):
+        return f"{plot} is not drawn: the search made no step"
+    solution.history.plot(plot)
+    return str(plot)
+
+
+def _failure(work: Callable[[], None]) -> str | None:
+    """Does something; what the system says if it cannot."""
+    try:
+        work()
+    except OSError as error:
+        if sys.stdout.closed or not isinstance(error, UnusableFile):
+            with suppress(OSError, ValueError):  # or Python tries once more at the end, and says so at length
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return f"the output cannot be written: {error.strerror or error}."
+        return str(error)
+    return None
+
+
+def _check_plot(plot: Path) -> None:
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise ImportError("--plot needs matplotlib: pip install 'discrax[plot]'.") from None
+    check_writable(plot)
+    known = Figure().canvas.get_supported_filetypes()
+    if plot.suffix.lower().lstrip(".") not in known:
+        raise ValueError(f"--plot draws {', '.join(sorted(known))}, but got {plot.name!r}.")
 
 
 def make_problem(name: str, file: Path, parts: int, penalty: float | None, weighted: bool) -> Any:

@@ -13,6 +13,7 @@ over a few scenarios, and the integer program that makes is given to HiGHS.
 import math
 import time
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -20,8 +21,11 @@ import numpy as np
 from jaxtyping import Array, Float, Integer, PRNGKeyArray
 
 from discrax.core import random
+from discrax.core.checks import number, whole
+from discrax.core.interrupts import Interrupts
 from discrax.core.kernel import Kernel
 from discrax.core.programs import compiled
+from discrax.core.seeds import key_of
 from discrax.core.stochastic import StochasticTarget
 from discrax.problems.facility import FacilityLocation
 from discrax.sampling.sample import sample
@@ -40,6 +44,7 @@ class Expected:
     seconds: float  # of searching and choosing; neither of compilation nor of the last evaluation
     compile_seconds: float
     scores: Float[np.ndarray, " chains"] = field(repr=False)  # of the states it was chosen from
+    is_complete: bool = True  # False if it was interrupted, and then less sure
 
 
 def minimise_expected(
@@ -58,52 +63,91 @@ def minimise_expected(
     - `sampler`: a kernel for stochastic targets with a falling temperature, such as `discrax.samplers.sgdld`.
     - `init`: states to begin with; by default those of `target.start(key, num_chains)` where it has one.
     - `num_rescoring`, `num_evaluation`: mini-batches that states are scored and the best one is evaluated with.
+
+    Ctrl-C or SIGTERM ends the search where the chains are, and scoring after the mini-batches that were seen.
     """
+    key = random.as_threefry(key)
     _check_target(target)
     _check_positive(num_steps=num_steps, num_rescoring=num_rescoring, num_evaluation=num_evaluation)
+    whole("num_chains", num_chains, least=1)
     for_search, for_rescoring, for_evaluation = _three_keys(key)
     if init is None and hasattr(target, "start"):
         for_start, for_search = random.split(for_search, 2)
         init = target.start(for_start, num_chains)  # pyright: ignore[reportAttributeAccessIssue]
     thinning = math.gcd(num_steps, 1000)  # nothing is kept of the chains but where they end
-    result = sample(
-        for_search, target, sampler,
-        num_chains=num_chains, num_warmup=0, num_samples=num_steps // thinning, thinning=thinning,
-        init=init, adaptation=None, progress=False,
-    )  # fmt: skip
-    if not result.is_complete:
-        raise KeyboardInterrupt
-    states = np.asarray(result.states.x)
-    chosen, seconds, compile_seconds = states[0], result.seconds, result.compile_seconds
-    scores = np.full(1, np.nan)
-    if num_chains > 1:
-        begin = time.perf_counter()
-        scores, _, compiling = expected_costs(for_rescoring, target, states, num_rescoring)
-        seconds += time.perf_counter() - begin - compiling
-        compile_seconds += compiling
-        chosen = states[np.argmin(scores)]
-    (cost,), (error,), compiling = expected_costs(for_evaluation, target, chosen[None], num_evaluation)
-    return Expected(chosen, float(cost), float(error), seconds, compile_seconds + compiling, scores)
+    with Interrupts() as interrupts:
+        result = sample(
+            for_search, target, sampler,
+            num_chains=num_chains, num_warmup=0, num_samples=num_steps // thinning, thinning=thinning,
+            init=init, adaptation=None, progress=False,
+        )  # fmt: skip
+        if not result.is_complete:
+            interrupts.requested = True  # scoring hears of it, too
+        states = np.asarray(result.states.x)
+        chosen, seconds, compile_seconds = states[0], result.seconds, result.compile_seconds
+        scores, is_complete = np.full(1, np.nan), result.is_complete
+        if num_chains > 1:
+            begin = time.perf_counter()
+            found = _scored(for_rescoring, target, states, num_rescoring)
+            scores, is_complete = found.costs, is_complete and found.is_complete
+            interrupts.requested = not is_complete
+            seconds += time.perf_counter() - begin - found.compile_seconds
+            compile_seconds += found.compile_seconds
+            chosen = states[np.argmin(np.nan_to_num(scores, nan=np.inf))]
+        last = _scored(for_evaluation, target, chosen[None], num_evaluation)
+    return Expected(
+        chosen,
+        float(last.costs[0]),
+        float(last.errors[0]),
+        seconds,
+        compile_seconds + last.compile_seconds,
+        scores,
+        is_complete and last.is_complete,
+    )
 
 
 def expected_costs(
     key: PRNGKeyArray, target: StochasticTarget, states: Integer[Array | np.ndarray, "states *shape"], num_batches: int
 ) -> tuple[Float[np.ndarray, " states"], Float[np.ndarray, " states"], float]:
-    """The mean of -psi over the same mini-batches for all states, its standard errors, and seconds of compilation."""
+    """The mean of -psi over the same mini-batches for all states, its standard errors, and seconds of compilation.
+
+    A signal raises a KeyboardInterrupt: these are the numbers of all mini-batches, or none.
+    """
     _check_target(target)
     _check_positive(num_batches=num_batches)
+    found = _scored(random.as_threefry(key), target, states, num_batches)
+    if not found.is_complete:
+        raise KeyboardInterrupt
+    return found.costs, found.errors, found.compile_seconds
+
+
+class _Scored(NamedTuple):
+    costs: Float[np.ndarray, " states"]
+    errors: Float[np.ndarray, " states"]
+    compile_seconds: float
+    is_complete: bool  # False if there were fewer mini-batches
+
+
+def _scored(
+    key: PRNGKeyArray, target: StochasticTarget, states: Integer[Array | np.ndarray, "states *shape"], num_batches: int
+) -> _Scored:
+    """Interrupted, what the first mini-batches say: at least as many as are drawn at once."""
     states = jnp.asarray(states, target.space.dtype)
     numbers = len(states) * target.space.num_sites * target.space.num_levels
     at_once = max(1, min(_MOST_AT_ONCE, num_batches, _NUMBERS_AT_ONCE // numbers))
     first = jnp.zeros((), jnp.int32)
-    program, compile_seconds = compiled(_costs, (random.as_threefry(key), target, states, first), {"count": at_once})
-    costs = np.empty((len(states), 0))
-    for start in range(0, num_batches, at_once):
-        found = program((random.as_threefry(key), target, states, jnp.asarray(start, jnp.int32)))
-        costs = np.append(costs, np.asarray(found, np.float64), axis=1)
-    costs = costs[:, :num_batches]
-    errors = costs.std(axis=1, ddof=1) / math.sqrt(num_batches) if num_batches > 1 else np.full(len(states), np.nan)
-    return costs.mean(axis=1), errors, compile_seconds
+    program, compile_seconds = compiled(_costs, (key, target, states, first), {"count": at_once})
+    pieces = []
+    with Interrupts() as interrupts:
+        for start in range(0, num_batches, at_once):
+            if pieces and interrupts.requested:
+                break
+            found = program((key, target, states, jnp.asarray(start, jnp.int32)))
+            pieces.append(np.asarray(found, np.float64))
+    costs = np.concatenate(pieces, axis=1)[:, :num_batches]
+    count = costs.shape[1]
+    errors = costs.std(axis=1, ddof=1) / math.sqrt(count) if count > 1 else np.full(len(states), np.nan)
+    return _Scored(costs.mean(axis=1), errors, compile_seconds, count == num_batches)
 
 
 def _costs(
@@ -143,9 +187,8 @@ def sample_average(
     if not isinstance(target, FacilityLocation):
         raise TypeError(f"sample_average is for a FacilityLocation, but got a {type(target).__name__}.")
     _check_positive(num_scenarios=num_scenarios, num_evaluation=num_evaluation)
-    if not 0 < seconds < math.inf:
-        raise ValueError(f"seconds is a positive number, but got {seconds}.")
-    for_scenarios, _, for_evaluation = _three_keys(jax.random.key(seed))
+    number("seconds", seconds, above=0)
+    for_scenarios, _, for_evaluation = _three_keys(key_of(whole("seed", seed)))
     begin = time.perf_counter()
     d = np.asarray(target._demands(for_scenarios, num_scenarios), np.float64)
     costs, matrix, low, high = _integer_program(target, d)
@@ -207,5 +250,4 @@ def _check_target(target: StochasticTarget) -> None:
 
 def _check_positive(**counts: int) -> None:
     for name, count in counts.items():
-        if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
-            raise ValueError(f"{name} is a whole number, at least 1, but got {count!r}.")
+        whole(name, count, least=1)

@@ -1,7 +1,7 @@
 """The end of a search: what it found is repaired, in the time that is left for that, and the best is kept."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -35,9 +35,9 @@ class Found(NamedTuple):
 
 
 def judged(problem: Problem, state: Integer[np.ndarray, " n"]) -> Found:
-    objective, violations = float(problem.objective(state)), float(problem.violations(state))
-    is_feasible = bool(np.isfinite(objective)) and bool(problem.is_feasible(state))
-    return Found(state, objective, is_feasible, violations)
+    objective, is_feasible = float(problem.objective(state)), bool(problem.is_feasible(state))
+    violations = 0.0 if is_feasible else float(problem.violations(state))
+    return Found(state, objective, is_feasible and bool(np.isfinite(objective)), violations)
 
 
 def is_number(problem: Problem, states: Integer[np.ndarray, "states n"]) -> Bool[np.ndarray, " states"]:
@@ -63,7 +63,7 @@ class Finish:
             return
         if self._round_seconds is None and self.reports[0].fraction >= _MEASURED_AT:
             begin = self._clock.seconds()
-            self._repaired(0, 0)
+            self._repaired(0, 0, lambda: self._clock.seconds() - begin > _SHARE_OF_REPAIR * budget)
             self._round_seconds = (self._clock.seconds() - begin) * len(self._problems)
         repair = self._round_seconds or 0.0
         self._clock.reserve(report_seconds + max(repair, min(_MOST_REPAIRED * repair, _SHARE_OF_REPAIR * budget)))
@@ -72,17 +72,20 @@ class Finish:
         """The best repaired state of each problem: one is repaired in any case, and more as long as there is time."""
         best: list[Found | None] = [None] * len(self._problems)
         begin = self._clock.seconds()
+
+        def left() -> float:
+            if interrupts.requested:
+                return _GRACE - (self._clock.seconds() - begin)
+            return self._clock.seconds_left(of_all=True)
+
         try:
             for turn in range(_MOST_REPAIRED):
                 for i, problem in enumerate(self._problems):
                     if turn < len(self.reports[i].best_states):
-                        one, before = self._repaired(i, turn), best[i]
+                        one, before = self._repaired(i, turn, lambda: left() <= 0), best[i]
                         if before is None or before.is_worse_than(one, problem):
                             best[i] = one
-                spent = self._clock.seconds() - begin
-                a_round = spent / (turn + 1)
-                left = self._clock.seconds_left(of_all=True) if not interrupts.requested else _GRACE - spent
-                if left < a_round:
+                if left() < (self._clock.seconds() - begin) / (turn + 1):
                     break
         except KeyboardInterrupt:  # the second signal, which waits for nothing
             interrupts.requested = True
@@ -96,10 +99,10 @@ class Finish:
         chain = np.argsort(-report.best_values, kind="stable")[turn]
         return np.asarray(report.best_states[chain][:n])  # what padding added is cut off
 
-    def _repaired(self, i: int, turn: int) -> Found:
+    def _repaired(self, i: int, turn: int, is_over: Callable[[], bool]) -> Found:
         problem, state = self._problems[i], self._state(i, turn)
         try:
-            state = np.asarray(problem.repair(state))
+            state = np.asarray(problem.repair_in_time(state, is_over))
         except Exception as error:  # of a user's function: what was found is not lost for that
             warnings.warn(f"A state is left as it was found, for its repair failed: {error}", stacklevel=2)
         return judged(problem, state)

@@ -21,7 +21,7 @@ from discrax.problems.problem import BinaryQuadratic, Labelling, Problem
 from discrax.solving.clock import Clock
 
 KINDS = ("geometric", "linear", "linear-temperature")
-_SAMPLED_CHANGES, _CHANGES_AT_ONCE = 256, 32  # of a problem that is only a function
+_SAMPLED_CHANGES, _CHANGES_AT_ONCE = 256, 8  # of a problem that is only a function
 _SHARE_OF_COSTS = 0.02  # of a budget
 
 

@@ -36,6 +36,7 @@ _SECONDS = 10.0  # if nothing is said
 _NUM_RUNGS = 16
 _BYTES_PER_LEVEL = 40  # of a site of a chain of a sampler: codes, log-ratios, and what a step makes of them
 _MOST_BATCHES_OF_STARTS = 20
+_SECONDS_OF_A_CALL = 2e-3  # that a program takes whatever it does
 _LEAST_EVALUATIONS = 200  # of all chains that a budget should have the time for, if their number is left open
 
 
@@ -294,7 +295,7 @@ class _Search:
         problem.objective(state)  # compiles
         begin = self._clock.seconds()
         problem.objective(state)
-        evaluation = max(self._clock.seconds() - begin, 1e-9)
+        evaluation = max(self._clock.seconds() - begin - _SECONDS_OF_A_CALL, 1e-9)
         return int(np.clip(seconds / (_LEAST_EVALUATIONS * evaluation), 1, usual))
 
     def _reports(self, starts: Sequence[Integer[np.ndarray, "chains _"]]) -> Iterator[list[Report]]:

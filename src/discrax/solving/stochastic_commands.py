@@ -17,17 +17,19 @@ def law(
         draws: Per chain.
         seed: Of the random numbers.
     """
-    import jax
     import numpy as np
 
+    from discrax.core.seeds import key_of
     from discrax.samplers import sgdld
     from discrax.sampling import sample
     from discrax.targets import GaussianBernoulli
 
     target = GaussianBernoulli(batch_size=batch)
     result = sample(
-        jax.random.key(seed), target, sgdld(step, cache=cache), num_chains=chains, num_warmup=200, num_samples=draws
+        key_of(seed), target, sgdld(step, cache=cache), num_chains=chains, num_warmup=200, num_samples=draws
     )
+    if not result.num_draws:
+        raise KeyboardInterrupt
     assert result.draws is not None
     weights = np.asarray(result.stats["weight"]).reshape(-1)
     found = np.bincount(target.space.index(result.draws).reshape(-1), weights, len(target.probabilities))
@@ -38,7 +40,8 @@ def law(
     ]
     _print_table(("state", "exact", "found"), rows)
     distance = 0.5 * np.abs(found - target.probabilities).sum()
-    print(f"total variation {distance:.4f} in {result.seconds:.1f} s, {chains * draws:,} mini-batches of {batch}")
+    seen = f"{chains * result.num_draws:,} mini-batches of {batch}"
+    print(f"total variation {distance:.4f} in {result.seconds:.1f} s, {seen}{_interrupted(result)}")
 
 
 def regression(
@@ -68,9 +71,9 @@ def regression(
         draws: Per chain.
         seed: Of the random numbers.
     """
-    import jax
     import numpy as np
 
+    from discrax.core.seeds import checked_seed, key_of
     from discrax.data import RowStream
     from discrax.samplers import sgdld
     from discrax.sampling import sample
@@ -79,6 +82,7 @@ def regression(
     if (data is None) != (outcomes is None):
         have, lack = ("data", "outcomes") if outcomes is None else ("outcomes", "data")
         raise ValueError(f"--{have} was given without --{lack}: a regression needs both.")
+    checked_seed(seed)
     stream = None
     try:
         if data is None:
@@ -89,17 +93,20 @@ def regression(
         if control:
             target = target.controlled(target.mode())
         result = sample(
-            jax.random.key(seed), target, sgdld(step, weigh="stays"), num_chains=chains, num_warmup=500,
+            key_of(seed), target, sgdld(step, weigh="stays"), num_chains=chains, num_warmup=500,
             num_samples=draws,
         )  # fmt: skip
     finally:
         if stream is not None:
             stream.close()
+    if not result.num_draws:
+        raise KeyboardInterrupt
     means = result.mean()
     _print_table(("column", "probability of being on"), [(str(j), f"{mean:.3f}") for j, mean in enumerate(means)])
     print(result.summary())
-    looked_at = chains * (500 + draws) * batch
-    print(f"{looked_at:,} rows were looked at, {looked_at / target.rows.num_rows:,.1f} times the data set")
+    looked_at = chains * (500 + result.num_draws) * batch
+    times = looked_at / target.rows.num_rows
+    print(f"{looked_at:,} rows were looked at, {times:,.1f} times the data set{_interrupted(result)}")
     if not np.isfinite(means).all():
         raise ValueError("Some probabilities are not numbers; is there a NaN in the data?")
 
@@ -126,13 +133,17 @@ def facilities(
         seconds: For HiGHS.
         seed: Of the instance and of the random numbers.
     """
-    import jax
-
+    from discrax.core.checks import number, whole
+    from discrax.core.interrupts import Interrupts
+    from discrax.core.seeds import key_of
     from discrax.problems.facility import FacilityLocation
     from discrax.samplers import local_search, sgdld
     from discrax.samplers.schedules import Geometric, Power
-    from discrax.solving.expected import minimise_expected, sample_average
+    from discrax.solving.expected import Expected, minimise_expected, sample_average
 
+    key = key_of(seed)
+    number("seconds", seconds, above=0)
+    whole("scenarios", scenarios, least=1)
     target = FacilityLocation.simulated(seed, facilities, customers)
     annealed: dict[str, Any] = {"step": Power(1000, 100, 0.3), "temperature": Geometric(hot, 0.999)}
     searches = {
@@ -140,17 +151,31 @@ def facilities(
         "SGDLD without cache": sgdld(**annealed, cache=False),
         "local search": local_search(),
     }
-    found = {
-        name: minimise_expected(jax.random.key(seed), target, kernel, num_chains=chains, num_steps=steps)
-        for name, kernel in searches.items()
-    }
-    found[f"HiGHS, {scenarios} scenarios"] = sample_average(target, scenarios, seconds, seed)
+    found: dict[str, Expected] = {}
+    is_complete, too_late = True, None
+    with Interrupts() as interrupts:  # what was found before a signal is printed
+        for name, kernel in searches.items():
+            found[name] = minimise_expected(key, target, kernel, num_chains=chains, num_steps=steps)
+            is_complete = found[name].is_complete and not interrupts.requested
+            if not is_complete:
+                break
+        if is_complete:
+            try:
+                found[f"HiGHS, {scenarios} scenarios"] = sample_average(target, scenarios, seconds, seed)
+            except TimeoutError as error:
+                too_late = str(error)
+            except KeyboardInterrupt:
+                is_complete = False
     rows = [
         (name, f"{each.cost:,.0f} +- {each.standard_error:,.0f}", str(int((each.x[:facilities] == 1).sum())),
          f"{each.seconds:.1f}")
         for name, each in found.items()
     ]  # fmt: skip
     _print_table(("method", "expected cost", "open", "seconds"), rows)
+    if too_late is not None:
+        print(too_late)
+    if not is_complete:
+        print("Interrupted: the last line is of a search that did not end, and what is missing was not begun.")
 
 
 def circuit(units: int = 3, steps: int = 200, batch: int = 16, seed: int = 0) -> None:
@@ -162,22 +187,27 @@ def circuit(units: int = 3, steps: int = 200, batch: int = 16, seed: int = 0) ->
         batch: Draws of inputs and errors per mini-batch.
         seed: Of the circuit and of the random numbers.
     """
-    import jax
-
+    from discrax.core.seeds import key_of
     from discrax.problems.circuits import ApproximateCircuit
     from discrax.samplers import sgdld
     from discrax.samplers.schedules import Geometric, Power
     from discrax.solving.expected import minimise_expected
 
+    key = key_of(seed)
     target = ApproximateCircuit.simulated(seed, units, batch_size=batch)
     kernel = sgdld(Power(3, 10, 0.1), temperature=Geometric(5, 0.96))
-    found = minimise_expected(jax.random.key(seed), target, kernel, num_chains=1, num_steps=steps)
-    best, error = target.optimum()
-    rows = [
-        ("SGDLD", " ".join(map(str, sorted(found.x.tolist()))), f"{found.cost:.2f} +- {found.standard_error:.2f}"),
-        ("best of all", " ".join(map(str, sorted(best.tolist()))), f"{error:.2f}"),
-    ]
+    found = minimise_expected(key, target, kernel, num_chains=1, num_steps=steps)
+    rows = [("SGDLD", " ".join(map(str, sorted(found.x.tolist()))), f"{found.cost:.2f} +- {found.standard_error:.2f}")]
+    if found.is_complete:
+        best, error = target.optimum()
+        rows.append(("best of all", " ".join(map(str, sorted(best.tolist()))), f"{error:.2f}"))
     _print_table(("method", "nodes", "relative error in percent"), rows)
+    if not found.is_complete:
+        print("Interrupted.")
+
+
+def _interrupted(result: Any) -> str:
+    return "" if result.is_complete else "; interrupted"
 
 
 def _print_table(headings: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:

@@ -1,4 +1,7 @@
 import itertools
+import os
+import signal
+from dataclasses import replace
 
 import jax
 import numpy as np
@@ -87,14 +90,58 @@ def test_bad_input_is_a_sentence(as_a_user):
     problem = small_problem()
     with pytest.raises(TypeError, match="that of a StochasticTarget, whose psi is minus a cost, but got a Bernoulli"):
         minimise_expected(jax.random.key(0), Bernoulli([0.5]), "sgdld")
-    with pytest.raises(ValueError, match="num_rescoring is a whole number, at least 1, but got 0"):
+    with pytest.raises(ValueError, match="num_rescoring must be at least 1, but got 0"):
         minimise_expected(jax.random.key(0), problem, KERNEL, num_rescoring=0)
-    with pytest.raises(ValueError, match="num_steps is a whole number, at least 1, but got 0"):
+    with pytest.raises(ValueError, match="num_steps must be at least 1, but got 0"):
         minimise_expected(jax.random.key(0), problem, KERNEL, num_steps=0)
-    with pytest.raises(ValueError, match="seconds is a positive number, but got 0"):
+    with pytest.raises(ValueError, match="seconds must be greater than 0, but got 0"):
         sample_average(problem, 8, 0)
     with pytest.raises(TypeError, match="sample_average is for a FacilityLocation, but got a ApproximateCircuit"):
         sample_average(ApproximateCircuit.simulated(0), 8, 1.0)
+
+
+def test_a_signal_ends_the_search_with_what_it_has(monkeypatch):
+    """In the search, in scoring, and in the evaluation of the best."""
+    from discrax.solving import expected
+
+    sampled = expected.sample
+    settings = {"num_chains": 16, "num_steps": 500, "num_rescoring": 1000, "num_evaluation": 1000}
+
+    def interrupted(*arguments, **options):
+        return replace(sampled(*arguments, **options), is_complete=False)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(expected, "sample", interrupted)
+        found = minimise_expected(jax.random.key(0), small_problem(), KERNEL, **settings)
+        assert not found.is_complete
+        assert np.isfinite(found.cost)
+        assert found.standard_error > 0
+
+    def compiled_with_a_signal(function, arguments, options):
+        program, seconds = compiled(function, arguments, options)
+
+        def run(arguments):
+            seen.append(len(arguments[2]))
+            if seen.count(len(arguments[2])) == 2 and len(arguments[2]) == size:
+                os.kill(os.getpid(), signal.SIGTERM)
+            return program(arguments)
+
+        return run, seconds
+
+    compiled = expected.compiled
+    monkeypatch.setattr(expected, "compiled", compiled_with_a_signal)
+    for size in (16, 1):  # in scoring, in the evaluation
+        seen = []
+        found = minimise_expected(jax.random.key(0), small_problem(), KERNEL, **settings)
+        assert not found.is_complete
+        assert np.isfinite(found.cost)
+        assert len(seen) == (3 if size == 16 else 6)
+
+
+@pytest.mark.parametrize("key", [0, 1.5, None])
+def test_keys_of_the_wrong_kind(key, as_a_user):
+    with pytest.raises(TypeError, match="key must be one JAX key"):
+        minimise_expected(key, small_problem(), KERNEL)
 
 
 # --- Cells -----------------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from discrax.problems.problem import BinaryQuadratic, Labelling
-from discrax.solving.clock import Budget
+from discrax.solving.clock import Budget, Clock
 from discrax.solving.engine import Report
 from discrax.solving.sites import search_by_sites
 from discrax.solving.sites_chains import BinaryChains, LabelChains
@@ -252,3 +252,40 @@ def test_what_cannot_be_searched_is_refused():
         last(model, Budget(num_steps=1), start=np.array([0, 1, -1, 0]))
     with pytest.raises(ValueError, match="at least one label"):
         last(Labelling(200, 0, nothing, np.zeros(0), 1.0, 1.0), Budget(num_steps=1))
+
+
+def test_rounds_go_on_where_they_are_and_reheat_as_told(monkeypatch):
+    along, restarts = [], []
+    anneal, restart = BinaryChains.anneal, BinaryChains.restart
+
+    def told(self, betas, low, high):
+        along.extend(betas.tolist())
+        anneal(self, betas, low, high)
+
+    def counted(self, low, high):
+        restarts.append(low)
+        restart(self, low, high)
+
+    monkeypatch.setattr(BinaryChains, "anneal", told)
+    monkeypatch.setattr(BinaryChains, "restart", counted)
+    model, settings = random_model(10, 0), {"betas": (1.0, 3.0), "schedule": "linear", "num_chains": 1}
+    last(model, Budget(num_steps=300), num_rounds=3, reheat=0.5, **settings)
+    first, second, third = np.array(along).reshape(3, 100)
+    assert 1 < first[0] < 1.05
+    assert 2 < second[0] < 2.05
+    assert first[-1] > 2.95 < third[-1]
+    np.testing.assert_allclose(second, third)
+    assert len(restarts) == 1
+
+
+def test_all_kinds_of_schedules_go_from_hot_to_cold():
+    for kind in ("linear", "geometric", "exponential", "linear-temperature"):
+        report = last(random_model(10, 0), Budget(num_steps=400), schedule=kind, betas=(0.5, 5.0), num_rounds=1)
+        assert 4.5 < report.beta <= 5.0
+
+
+def test_a_search_that_is_asked_to_stop_stops():
+    budget = Budget(seconds=60.0)
+    clock = Clock(budget, is_asked_to_stop=lambda: True)
+    reports = list(search_by_sites(random_model(20, 0), num_chains=2, seed=0, start=None, budget=budget, clock=clock))
+    assert [report.num_steps for report in reports] == [0]

@@ -47,3 +47,32 @@ def test_facilities_and_circuits(monkeypatch, capsys):
 def test_half_of_the_data(monkeypatch, capsys):
     with pytest.raises(SystemExit, match="--data was given without --outcomes"):
         run(monkeypatch, capsys, "regression", "--data", "X.npy")
+
+
+def test_facilities_keep_what_was_found_before_a_signal_or_too_late(monkeypatch, capsys):
+    from discrax.solving import expected
+    from discrax.solving.expected import Expected
+
+    def found(*_, **__):
+        return Expected(np.zeros(6, np.int8), 5.0, 0.1, 1.0, 0.0, np.zeros(1), is_complete=ends)
+
+    def too_late(*_, **__):
+        raise TimeoutError("HiGHS has found no solution.")
+
+    monkeypatch.setattr(expected, "minimise_expected", found)
+    monkeypatch.setattr(expected, "sample_average", too_late)
+    ends = True
+    told = run(monkeypatch, capsys, "facilities", "--facilities", "2", "--customers", "4")
+    assert "local search" in told
+    assert "HiGHS has found no solution." in told
+    ends = False
+    told = run(monkeypatch, capsys, "facilities", "--facilities", "2", "--customers", "4")
+    assert "SGDLD" in told
+    assert "local search" not in told
+    assert "Interrupted" in told
+
+
+def test_seeds_are_checked(monkeypatch, capsys):
+    for command in ("law", "regression", "facilities", "circuit"):
+        with pytest.raises(SystemExit, match="A seed is a whole number from 0 to"):
+            run(monkeypatch, capsys, command, "--seed", str(10**23))

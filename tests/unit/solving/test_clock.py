@@ -1,0 +1,229 @@
+"""Budgets, by clocks that the tests turn: what counts, how long blocks are, what is kept for the end."""
+
+import itertools
+import time
+
+import jax
+import numpy as np
+import pytest
+
+from discrax.core.interrupts import Interrupts
+from discrax.problems import MIS
+from discrax.problems.generators import erdos_renyi
+from discrax.solving import annealing, tempering
+from discrax.solving.clock import Blocks, Budget, Clock, Reports, _Compilations
+from discrax.solving.engine import Report
+from discrax.solving.finishing import Finish, Found
+from discrax.solving.schedules import Schedule
+
+
+class Hands:
+    """A time that passes when it is told to, and compilation with it."""
+
+    def __init__(self):
+        self.time, self.compiled = 0.0, 0.0
+
+    def clock(self, seconds=None, **options):
+        return Clock(Budget(seconds, **options), now=lambda: self.time, compiled=lambda: self.compiled)
+
+    def compile(self, seconds):
+        self.time += seconds
+        self.compiled += seconds
+
+
+def test_compilation_counts_where_the_budget_says_so():
+    hands = Hands()
+    apart, counted = hands.clock(10.0), hands.clock(10.0, counts_compilation=True)
+    hands.time += 2
+    hands.compile(3)
+    assert (apart.seconds(), counted.seconds(), apart.compile_seconds()) == (2, 5, 3)
+    with apart.compiling():
+        hands.time += 1
+        hands.compile(0.5)
+    assert (apart.seconds(), apart.compile_seconds()) == (2, 4.5)
+    assert (apart.affords_compilation(100), counted.affords_compilation(2)) == (True, False)
+
+
+def test_compilation_that_is_told_twice_counts_once(monkeypatch):
+    now = iter([1.0, 2.0, 3.0, 10.0])
+    monkeypatch.setattr(time, "perf_counter", lambda: next(now))
+    told = _Compilations()
+    told.add(0.5)  # 0.5 to 1
+    told.add(0.5)  # 1.5 to 2, traced for what follows
+    told.add(1.8)  # 1.2 to 3, in which the second happened
+    assert told.total == pytest.approx(0.5 + 1.8)
+    told.add(1.0)
+    assert told.total == pytest.approx(0.5 + 1.8 + 1.0)
+
+
+def test_what_is_kept_for_the_end_is_not_the_searches():
+    hands = Hands()
+    clock = hands.clock(10.0)
+    clock.reserve(2.0)
+    hands.time = 4.0
+    assert clock.fraction(0) == 0.5
+    assert (clock.seconds_left(), clock.seconds_left(of_all=True)) == (4, 6)
+    hands.time = 8.0
+    assert clock.is_over(0)
+
+
+class Slow:
+    """Stands for a population whose steps take the time they are said to take."""
+
+    cost, compilation = 1.0, 0.0
+    hands: Hands
+    blocks: list[int]
+
+    def __init__(self, *_):
+        self.num_steps, self.betas = 0, np.array([1.0, 2.0])
+        self.hands.time += self.cost
+        self.seconds, self.last_compile_seconds = self.cost, self.compilation
+        self.values = self.best_values = np.zeros((2, 3))
+        self.best_states = np.zeros((2, 3, 4), np.int8)
+        self.lengths = set()
+
+    def run(self, steps, *, resize):
+        if steps not in self.lengths:
+            self.lengths.add(steps)
+            self.hands.compile(self.compilation)
+        self.hands.time += steps * self.cost
+        self.seconds += steps * self.cost
+        self.num_steps += steps
+        self.blocks.append(steps)
+
+    def exchange(self, *_):
+        return np.full(1, 0.5)
+
+
+@pytest.mark.parametrize("cost", [1e-5, 1e-3, 0.1, 1.0, 3.0, 30.0])
+@pytest.mark.parametrize("module", [annealing, tempering])
+def test_seconds_are_kept_whatever_a_step_costs(monkeypatch, as_a_user, module, cost):
+    hands = Hands()
+    monkeypatch.setattr(module, "Population", type("Slow1", (Slow,), {"cost": cost, "hands": hands, "blocks": []}))
+    clock, x, schedule = hands.clock(10.0), np.zeros((2, 3, 4), np.int8), Schedule(1.0, 2.0)
+    key = jax.random.key(0)
+    if module is annealing:
+        *_, last = module.anneal(key, [None, None], "pas", x, [schedule] * 2, clock)
+        last = last[0]
+    else:
+        *_, last = module.temper(key, None, "pas", x, schedule, clock)
+    # What is begun is the first evaluation of the chains, whatever it costs, and no step that is sure not to fit.
+    assert clock.seconds() <= max(10.0 + 0.55 * cost, cost)
+    assert last.num_steps > 0 or cost > 5
+
+
+def test_the_first_blocks_are_short_and_later_ones_a_share_of_the_budget():
+    hands = Hands()
+    blocks = Blocks(hands.clock(100.0), count=1000, longest=256, first_guess=0.0)
+    lengths = []
+    for _ in range(4):
+        lengths.append(steps := blocks.next_steps(sum(lengths)))
+        hands.time += steps * 0.01
+        blocks.ran(steps, steps * 0.01, 0.0)
+    assert lengths == [1, 1, 8, 8]
+    blocks.ran(8, 8.0, 0.0)  # steps have become a hundred times as dear
+    assert blocks.next_steps(0) == 1
+
+
+def test_steps_are_exact():
+    blocks, done = Blocks(Clock(Budget(num_steps=2500)), count=1000, longest=256, first_guess=0.0), []
+    while steps := blocks.next_steps(sum(done)):
+        done.append(steps)
+    assert sum(done) == 2500
+    assert set(done) == {2}
+
+
+def test_a_program_is_not_compiled_when_that_is_all_the_time_left():
+    hands = Hands()
+    blocks = Blocks(hands.clock(10.0, counts_compilation=True), count=1000, longest=256, first_guess=0.0)
+    for _ in range(2):
+        hands.time += 3.0
+        blocks.ran(1, 1e-5, 3.0)
+    assert blocks.next_steps(2) == 1
+
+
+def test_reports_that_take_long_come_seldom():
+    hands = Hands()
+    reports = Reports(hands.clock(100.0))
+    assert reports.is_due()
+    for _ in reports.telling(lambda: 0):
+        hands.time += 1.0
+    hands.time = 20.0
+    assert not reports.is_due()
+    hands.time = 22.0
+    assert reports.is_due()
+
+
+def report_of(states, fraction=1.0):
+    values = np.arange(len(states), dtype=np.float64)
+    return Report(1, fraction, 1.0, values, values, states)
+
+
+def test_repair_is_within_the_budget():
+    hands = Hands()
+    problem = MIS(erdos_renyi(6, 0.3, seed=0))
+
+    class Laborious(MIS):
+        def repair(self, x):
+            hands.time += 0.3
+            return problem.repair(x)
+
+    states = np.ones((40, 6), np.int8)
+    clock = hands.clock(10.0)
+    finish = Finish([Laborious(problem.graph)], [states], clock)
+    hands.time = 3.0
+    finish.take([report_of(states, 0.3)])
+    finish.prepare(0.0)
+    assert hands.time == 3.3  # one was tried
+    hands.time += clock.seconds_left()  # the search goes on until it is over
+    (found,) = finish.found(Interrupts())
+    assert found.is_feasible
+    assert 9.5 < hands.time <= 10.0
+
+
+def test_after_an_interruption_one_repair_a_problem_is_made():
+    hands = Hands()
+    graph = erdos_renyi(6, 0.3, seed=0)
+
+    class Laborious(MIS):
+        def repair(self, x):
+            hands.time += 5.0
+            return super().repair(x)
+
+    interrupts = Interrupts()
+    interrupts.requested = True
+    states = np.ones((4, 6), np.int8)
+    finish = Finish(
+        [Laborious(graph), Laborious(graph)], [states, states], Clock(Budget(num_steps=5), now=lambda: hands.time)
+    )
+    found = finish.found(interrupts)
+    assert hands.time == 10.0
+    assert all(one.is_feasible for one in found)
+
+
+def test_what_is_feasible_comes_before_what_is_better():
+    problem, state = MIS(erdos_renyi(4, 0.5, seed=0)), np.zeros(4, np.int8)
+    worst_to_best = [
+        Found(state, 9.0, False, np.nan),
+        Found(state, np.nan, False, 0.0),
+        Found(state, 9.0, False, 2.0),
+        Found(state, 5.0, False, 1.0),
+        Found(state, 2.0, True, 0.0),
+        Found(state, 3.0, True, 0.0),
+    ]
+    ranked = [worst_to_best[1], worst_to_best[0], *worst_to_best[2:]]
+    for worse, better in itertools.pairwise(ranked):
+        assert worse.is_worse_than(better, problem)
+        assert not better.is_worse_than(worse, problem)
+
+
+def test_a_repair_that_fails_loses_nothing():
+    class Broken(MIS):
+        def repair(self, x):
+            raise RuntimeError("out of glue")
+
+    states = np.zeros((2, 5), np.int8)
+    finish = Finish([Broken(erdos_renyi(5, 0.3, seed=0))], [states], Clock(Budget(num_steps=1)))
+    with pytest.warns(UserWarning, match="left as it was found, for its repair failed: out of glue"):
+        (found,) = finish.found(Interrupts())
+    assert found.is_feasible
