@@ -40,12 +40,23 @@ def resolve(address: str) -> Any:
     place, separator, name = address.rpartition(":")
     if not separator:
         raise ValueError(f"An address is 'package.module:name' or 'file.py:name', but got {address!r}.")
-    module: Any = load_file(Path(place)) if place.endswith(".py") else importlib.import_module(place)
+    module: Any = load_file(Path(place)) if place.endswith(".py") else _module(place)
     for part in name.split("."):
         if not hasattr(module, part):
             raise ValueError(f"{place} has no {part!r}; check the name after the colon.")
         module = getattr(module, part)
     return module
+
+
+def _module(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if not f"{name}.".startswith(f"{error.name}."):  # something that the module itself lacks
+            raise
+        raise ValueError(f"There is no module {name!r}; check what stands before the colon.") from error
+    except (ValueError, TypeError) as error:  # an empty name, or one that begins with a dot
+        raise ValueError(f"A module is named like 'package.module', but got {name!r}.") from error
 
 
 def load_file(path: Path) -> Any:
@@ -62,8 +73,10 @@ def load_file(path: Path) -> Any:
         sys.modules[name] = module
         try:
             spec.loader.exec_module(module)
-        except BaseException:
+        except BaseException as error:
             del sys.modules[name]
+            if isinstance(error, SyntaxError) and error.filename == str(path):
+                raise ValueError(f"{path} is not Python: {error.msg} in line {error.lineno}.") from error
             raise
     return sys.modules[name]
 

@@ -270,7 +270,7 @@ class Ray:
                     host, port = self.address.split(":")
                     socket.create_connection((host, int(port)), timeout=10).close()
                 ray.init(address=self.address, **quiet)
-            except OSError as error:
+            except (OSError, ValueError) as error:
                 advice = "Start one with `ray start --head`, or leave out the address to work on this machine"
                 token = "if the cluster asks for a token, set RAY_AUTH_MODE=token here too"
                 raise ConnectionError(f"No Ray cluster let us in at {self.address}. {advice}; {token}.") from error

@@ -114,7 +114,8 @@ def data_folder(name: str, wanted: str, folder: str | os.PathLike | None = None)
     folder = os.environ.get(VARIABLE) if folder is None else folder
     if folder is None:
         raise ValueError(
-            f"This needs the data set {name}: pass --data FOLDER (in Python: folder=...) or set {VARIABLE}; "
+            f"This needs the data set {name}: pass its folder (--data, for `discrax train` --data-folder; in Python: "
+            f"folder=...) or set {VARIABLE}; "
             f"expected {wanted}."
         )
     if not Path(folder).is_dir():

@@ -29,7 +29,7 @@ from jaxtyping import Array, Float, Integer, Key, PRNGKeyArray
 from numpy.typing import ArrayLike
 
 from discrax.adaptation import AcceptanceRate
-from discrax.core import random
+from discrax.core import checks, random
 from discrax.core.driver import Recorder, chunk_length, drive, start
 from discrax.core.interrupts import Interrupts
 from discrax.core.kernel import Kernel, Sized, State, Tunable, replaced
@@ -38,7 +38,7 @@ from discrax.core.programs import compiled
 from discrax.core.space import Categorical, Space
 from discrax.core.target import Evaluation, ExactRatios, Target, check_target, evaluate, offered, temper
 from discrax.samplers import build_kernel
-from discrax.sampling.checks import check_gradient
+from discrax.sampling.checks import check_gradient, check_memory
 from discrax.sampling.progress import ProgressBar, wants_progress
 from discrax.sampling.sample import work_per_step
 from discrax.targets.rbm import RBM, CategoricalRBM
@@ -122,6 +122,7 @@ def ais(
     ):
         if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < least:
             raise ValueError(f"{name} must be a whole number, at least {least}, but got {count!r}.")
+    check_memory(target.space, "moments", num_chains, num_temperatures, 0)
     bridge = bridge_to(target, base)
     kernel = build_kernel(sampler, bridge)
     if not kernel.is_exact:
@@ -247,7 +248,7 @@ def _base(space: Space, base: ArrayLike | None) -> Float[np.ndarray, "n levels"]
         return np.full((space.num_sites, space.num_levels), 1 / space.num_levels)
     if not isinstance(space, Categorical) and not space.has_two_levels:
         raise ValueError("A base other than the uniform one is for binary, spin and categorical spaces; leave it out.")
-    given = np.asarray(base, np.float64)
+    given = checks.real_array("base", base)
     expected = space.shape if space.has_two_levels else (*space.shape, space.num_levels)
     if given.shape != expected:
         raise ValueError(f"base must hold probabilities of shape {expected}, but has shape {given.shape}.")
@@ -399,6 +400,8 @@ def _log_probs(target: Target, rows: Integer[Array, "rows *shape"]) -> Float[Arr
 
 def rbm_log_Z(machine: RBM | CategoricalRBM) -> float:  # noqa: N802
     """log Z exactly, as a sum over all states of the smaller layer, at most 2^26 of them (25 units take minutes)."""
+    if not isinstance(machine, RBM | CategoricalRBM):
+        raise TypeError(f"machine must be an RBM or a CategoricalRBM, but got {checks.describe(machine)}; use `ais`.")
     hidden, sites, levels = machine.hidden_bias.shape[0], machine.space.num_sites, machine.space.num_levels
     over_hidden = hidden * math.log(2) <= sites * math.log(levels)
     num_digits, num_values = (hidden, 2) if over_hidden else (sites, levels)

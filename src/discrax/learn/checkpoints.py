@@ -133,7 +133,9 @@ def _saved(folder: Path) -> dict[int, Path]:
 
 def write(folder: Path, state: Any, about: dict[str, Any]) -> None:
     leaves = jax.tree.leaves(eqx.filter(state, eqx.is_array))
-    arrays = {f"{i:04d}": np.asarray(leaf) for i, leaf in enumerate(leaves)} | {_ABOUT: np.array(json.dumps(about))}
+    arrays: dict[str, Any] = {f"{i:04d}": np.asarray(leaf) for i, leaf in enumerate(leaves)} | {
+        _ABOUT: np.array(json.dumps(about))
+    }
     write_whole(folder / "checkpoints" / f"{about['update']}.npz", lambda file: np.savez(file, **arrays))
     found = _saved(folder)
     for update in sorted(found)[:-_KEPT]:

@@ -70,6 +70,11 @@ def train(
         if count is not None:
             checks.whole(f"--{name.replace('_', '-')}", count, least=1)
     checks.whole("--levels", levels, least=2)
+    checks.number("--l1", l1, least=0)
+    checks.number("--weight-decay", weight_decay, least=0)
+    checks.number("--ema", ema, least=0, below=1)
+    if rate is not None:
+        checks.number("--rate", rate, above=0)
     checked_seed(seed)
     if resume:
         config = read_config(out)
@@ -248,7 +253,7 @@ def sample_model(
     assert result.draws is not None
     states = result.draws.reshape(*result.draws.shape[:2], *config["shape"])
     image_grid(states[:, -1], out, num_levels=target.space.num_levels)
-    arrays = {"states": states, "log_prob": result.stats["lp"]}
+    arrays: dict[str, Any] = {"states": states, "log_prob": result.stats["lp"]}
     write_whole(out.with_suffix(".npz"), lambda file: np.savez_compressed(file, **arrays))
     accepted, jump = result.mean_stats["accept_prob"].mean(), result.mean_stats["jump"].mean()
     made = result.num_draws * result.thinning

@@ -1,9 +1,10 @@
 """How often sites have their levels in data: where models, chains and bridges start."""
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Integer
 from numpy.typing import ArrayLike
 
+from discrax.core import checks
 from discrax.data.images import shares
 
 _UNIFORM = 0.02  # the share of the uniform law that is mixed in
@@ -11,15 +12,25 @@ _UNIFORM = 0.02  # the share of the uniform law that is mixed in
 
 def frequencies(rows: ArrayLike, num_levels: int = 2) -> Float[np.ndarray, "..."]:
     """How often each site is 1, or has each level, over rows of codes; a little mixed with 1/2, see `smoothed`."""
-    rows = np.asarray(rows)
-    if not np.issubdtype(rows.dtype, np.integer) or rows.ndim < 2 or not len(rows):
-        raise ValueError(f"rows must be integer codes (rows, *sites), but got {rows.dtype} of shape {rows.shape}.")
+    rows = integer_rows("rows", rows)
     if rows.min() < 0 or rows.max() >= num_levels:
         raise ValueError(
             f"rows must hold codes 0..{num_levels - 1}, but they run from {rows.min()} to {rows.max()}; "
             "draw dynamic images with `binarised`, or set num_levels."
         )
     return smoothed(shares(rows, num_levels), num_levels)
+
+
+def integer_rows(name: str, rows: ArrayLike) -> Integer[np.ndarray, "rows *sites"]:
+    """Codes of one or more states, the first axis counting them."""
+    try:
+        found = np.asarray(rows)
+    except ValueError:  # lists of different lengths, or of arrays
+        found = None
+    if found is None or found.ndim < 2 or not found.size or not np.issubdtype(found.dtype, np.integer):
+        came = checks.describe(rows) if found is None else f"{found.dtype} of shape {found.shape}"
+        raise ValueError(f"{name} must be integer codes (rows, *sites), but got {came}.")
+    return found
 
 
 def smoothed(p: ArrayLike, num_levels: int = 2) -> Float[np.ndarray, "..."]:

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from discrax.core import checks, random
 from discrax.core.interrupts import Interrupts
 from discrax.core.kernel import Kernel
-from discrax.core.target import Target
+from discrax.core.target import Target, check_target
 from discrax.learn.ais import log_probs_of, split_key
 from discrax.sampling import sample
 from discrax.sampling.result import Result
@@ -56,8 +56,10 @@ def mixing_curves(
         )
     if not samplers:
         raise ValueError("mixing_curves needs at least one sampler.")
-    if num_chains < 2:
+    check_target(target)
+    if checks.whole("num_chains", num_chains) < 2:
         raise ValueError(f"A standard error takes at least two chains, but num_chains is {num_chains}.")
+    _check_counts(num_steps, num_warmup, every)
     curves = {}
     with Interrupts() as interrupts:
         first = _log_probs_at(target, starts, num_chains)
@@ -91,6 +93,9 @@ def snapshots(
 ) -> Integer[np.ndarray, "snapshots chains *shape"]:
     """Where the chains are every so many steps, the first time after `every`; they begin at random by default."""
     key = random.as_threefry(key)
+    check_target(target)
+    checks.whole("num_chains", num_chains, least=1)
+    _check_counts(num_steps, num_warmup, every)
     result = _run(key, target, sampler, starts, num_steps, num_chains, num_warmup, every, "draws", progress)
     assert result.draws is not None
     return np.moveaxis(result.draws, 1, 0)
@@ -109,8 +114,6 @@ def _run(
     progress: bool | None,
 ) -> Result:
     """The run after the kernel was tuned; its draws are `every` steps apart."""
-    if every < 1 or num_steps < every:
-        raise ValueError(f"num_steps must be at least `every`, but got num_steps={num_steps} and every={every}.")
     for_tuning, for_run = split_key(key, 2)
     init = None if starts is None else np.asarray(starts)
     if num_warmup:
@@ -133,6 +136,12 @@ def _run(
     )
     _check_complete(result)
     return result
+
+
+def _check_counts(num_steps: int, num_warmup: int, every: int) -> None:
+    checks.whole("num_warmup", num_warmup, least=0)
+    if checks.whole("every", every) < 1 or checks.whole("num_steps", num_steps) < every:
+        raise ValueError(f"num_steps must be at least `every`, but got num_steps={num_steps} and every={every}.")
 
 
 def _check_complete(result: Result) -> None:

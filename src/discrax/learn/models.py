@@ -19,6 +19,7 @@ import numpy as np
 from jaxtyping import Array, Float, Integer, PRNGKeyArray
 from numpy.typing import ArrayLike
 
+from discrax.core import checks, random
 from discrax.core.closures import Captured, capture
 from discrax.core.levels import at_level
 from discrax.core.space import Binary, Categorical, Space, check_space
@@ -51,6 +52,9 @@ class NetworkModel(Target):
         bias: ArrayLike | None = None,
         couplings: ArrayLike | None = None,
     ):
+        check_space(space)
+        if not callable(network):
+            raise TypeError(f"network must be a function of images, but got {checks.describe(network)}.")
         if len(space.shape) != 2:
             raise ValueError(f"A network model has sites (height, width), but the space has shape {space.shape}.")
         embedded = space.shape if isinstance(space, Binary) else (*space.shape, space.num_levels)
@@ -83,7 +87,9 @@ def resnet(
     frequencies: ArrayLike | None = None,
 ) -> NetworkModel:
     """The residual network of Grathwohl et al. (2021), on top of independent pixels with the data's `frequencies`."""
-    space = image_space(shape, num_levels)
+    key, space = random.as_threefry(key), image_space(shape, num_levels)
+    checks.whole("width", width, least=1)
+    checks.whole("num_blocks", num_blocks, least=0)
     base = None if frequencies is None else log_odds(frequencies, space)
     network = initialised(key, ResNet, 1 if num_levels == 2 else num_levels, width, num_blocks)
     return NetworkModel(network, space, base=base)
@@ -93,7 +99,9 @@ def convnet(
     key: PRNGKeyArray, shape: tuple[int, int] = (16, 16), *, num_levels: int = 2, quadratic: bool = False
 ) -> NetworkModel:
     """The convolutional network of Rhodes and Gutmann (2022); `quadratic` adds couplings of all pairs and a bias."""
-    space, for_network, for_pairs = image_space(shape, num_levels), *jax.random.split(key, 2)
+    space, (for_network, for_pairs) = image_space(shape, num_levels), jax.random.split(random.as_threefry(key), 2)
+    if quadratic and num_levels != 2:
+        raise ValueError(f"Couplings between pixels are for binary images, but num_levels is {num_levels}.")
     network = initialised(for_network, ConvNet, 1 if num_levels == 2 else num_levels, shape)
     if not quadratic:
         return NetworkModel(network, space)
@@ -102,7 +110,8 @@ def convnet(
 
 def random_couplings(key: PRNGKeyArray, num_sites: int, scale: float = 0.01) -> Float[Array, "n n"]:
     """A symmetric matrix of small normal numbers, 0 on the diagonal, to start from."""
-    matrix = scale * jax.random.normal(key, (num_sites, num_sites), jnp.result_type(float))
+    key, num_sites = random.as_threefry(key), checks.whole("num_sites", num_sites, least=1)
+    matrix = checks.number("scale", scale) * jax.random.normal(key, (num_sites, num_sites), jnp.result_type(float))
     return jnp.where(jnp.eye(num_sites, dtype=bool), 0, (matrix + matrix.T) / 2)
 
 
@@ -117,19 +126,22 @@ class PairwisePotts(ExactRatios):
     fields: Float[Array, "n q"]
 
     def __init__(self, couplings: ArrayLike, fields: ArrayLike):
-        fields = jnp.asarray(fields, jnp.result_type(float))
+        fields = jnp.asarray(checks.real_array("fields", fields), jnp.result_type(float))
         if fields.ndim != 2:
             raise ValueError(f"fields must have shape (sites, levels), but has shape {fields.shape}.")
         self.space = Categorical(fields.shape[0], fields.shape[1])
         self.fields = fields
-        self.couplings = jnp.asarray(couplings, jnp.result_type(float))
+        self.couplings = jnp.asarray(checks.real_array("couplings", couplings), jnp.result_type(float))
         if self.couplings.shape != 2 * fields.shape:
             raise ValueError(f"couplings must have shape {2 * fields.shape}, but has shape {self.couplings.shape}.")
 
     @classmethod
     def untrained(cls, frequencies: ArrayLike) -> "PairwisePotts":
         """Independent sites with the frequencies (sites, levels) of the data, and no couplings."""
-        logits = np.log(smoothed(frequencies, np.shape(frequencies)[-1]))
+        p = checks.real_array("frequencies", frequencies)
+        if p.ndim != 2 or (p < 0).any() or (p > 1).any():
+            raise ValueError(f"frequencies must be probabilities (sites, levels), but got an array of shape {p.shape}.")
+        logits = np.log(smoothed(p, p.shape[-1]))
         return cls(np.zeros(2 * logits.shape), logits)
 
     def _effects(self, e: Float[Array, "n q"]) -> Float[Array, "n q"]:
@@ -170,9 +182,13 @@ def from_function(function: Callable[[Any, Array], Array], parameters: Any, spac
     if not callable(function):
         raise TypeError(f"function must be callable with (parameters, embedding), but got {type(function).__name__}.")
     check_space(space)
-    parameters = jax.tree.map(jnp.asarray, parameters)
+    try:
+        parameters = jax.tree.map(jnp.asarray, parameters)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"parameters must be a tree of arrays, but got {checks.describe(parameters)}.") from error
     check_log_prob(lambda e: function(parameters, e), space)
-    return FunctionModel(capture(function, parameters, embedding_of(space)), parameters, space)
+    captured = capture(function, parameters, embedding_of(space))
+    return FunctionModel(function=captured, parameters=parameters, space=space)
 
 
 def trained_parts(model: Target) -> Any:
@@ -190,7 +206,7 @@ def trained_parts(model: Target) -> Any:
 
 def log_odds(frequencies: ArrayLike, space: Space) -> Float[np.ndarray, "..."]:
     """The logits of independent sites: log-odds of being 1 where there are two levels, else a logit per level."""
-    p = np.asarray(frequencies, float)
+    p = checks.real_array("frequencies", frequencies)
     expected = space.shape if space.has_two_levels else (*space.shape, space.num_levels)
     if p.shape != expected or not ((p >= 0) & (p <= 1)).all():
         raise ValueError(f"frequencies must be probabilities of shape {expected}, but got shape {p.shape}.")
@@ -200,13 +216,16 @@ def log_odds(frequencies: ArrayLike, space: Space) -> Float[np.ndarray, "..."]:
 
 def image_space(shape: Sequence[int], num_levels: int) -> Binary | Categorical:
     """The space of images: black and white, or with several levels per pixel."""
+    if not isinstance(shape, Sequence) or len(shape) != 2:
+        raise ValueError(f"Images have a shape (height, width), but got {checks.describe(shape)}.")
+    checks.whole("num_levels", num_levels, least=2)
     return Binary(shape) if num_levels == 2 else Categorical(shape, num_levels)
 
 
 def _of_shape(name: str, value: ArrayLike | None, shape: tuple[int, ...]) -> Array | None:
     if value is None:
         return None
-    array = jnp.asarray(value, jnp.result_type(float))
+    array = jnp.asarray(checks.real_array(name, value), jnp.result_type(float))
     if array.shape != shape:
         raise ValueError(f"{name} must have shape {shape}, but has shape {array.shape}.")
     return array

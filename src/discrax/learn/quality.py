@@ -12,6 +12,8 @@ import numpy as np
 from jaxtyping import Float, Integer
 from numpy.typing import ArrayLike
 
+from discrax.learn.frequencies import integer_rows
+
 _ROWS_AT_ONCE = 1000
 
 
@@ -41,10 +43,10 @@ def covariance_error(a: ArrayLike, b: ArrayLike, num_levels: int = 2) -> float:
 
 
 def _rows(a: ArrayLike, b: ArrayLike) -> tuple[Integer[np.ndarray, "a n"], Integer[np.ndarray, "b n"]]:
-    first, second = np.asarray(a), np.asarray(b)
-    for rows in (first, second):
-        if rows.ndim < 2 or not len(rows) or not np.issubdtype(rows.dtype, np.integer):
-            raise ValueError(f"Expected integer codes (rows, *sites), but got {rows.dtype} of shape {rows.shape}.")
+    first, second = (integer_rows("Both sets", rows) for rows in (a, b))
+    lowest = min(first.min(), second.min())
+    if lowest < 0:
+        raise ValueError(f"Codes are 0 or more, but the smallest is {lowest}.")
     if first.shape[1:] != second.shape[1:]:
         raise ValueError(f"Both sets must have the same sites, but have {first.shape[1:]} and {second.shape[1:]}.")
     return first.reshape(len(first), -1), second.reshape(len(second), -1)

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from discrax.core import random
 from discrax.core.space import code_dtype
-from discrax.learn.frequencies import frequencies
+from discrax.learn.frequencies import frequencies, integer_rows
 from discrax.learn.training import pcd
 from discrax.samplers import gibbs
 from discrax.targets.rbm import RBM, CategoricalRBM
@@ -73,13 +73,9 @@ def train_rbm(
 
 
 def _codes(data: ArrayLike, num_levels: int) -> Integer[np.ndarray, "rows visible"]:
-    rows = np.asarray(data)
+    rows = integer_rows("data", data)
     if rows.ndim != 2:
         raise ValueError(f"data must have shape (rows, visible), but has shape {rows.shape}; flatten images first.")
-    if rows.size == 0:
-        raise ValueError(f"data is empty: its shape is {rows.shape}; give at least one row and one site.")
-    if not np.issubdtype(rows.dtype, np.integer):
-        raise ValueError(f"data must hold integer codes 0..{num_levels - 1}, but is an array of {rows.dtype}.")
     low, high = int(rows.min()), int(rows.max())
     if low < 0 or high >= num_levels:
         raise ValueError(

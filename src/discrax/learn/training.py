@@ -18,6 +18,7 @@ sites in turn go on in the next update with the site after the last: else K step
 """
 
 import math
+import os
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -44,10 +45,10 @@ from discrax.curvature.hessian import Preconditioned
 from discrax.data import Images
 from discrax.data.images import drawn
 from discrax.learn.checkpoints import Run
-from discrax.learn.frequencies import frequencies, smoothed
+from discrax.learn.frequencies import frequencies, integer_rows, smoothed
 from discrax.learn.models import trained_parts
 from discrax.samplers import build_kernel
-from discrax.sampling.checks import check_gradient
+from discrax.sampling.checks import check_gradient, in_bytes, physical_memory
 from discrax.sampling.progress import ProgressBar, wants_progress
 
 _LEAST_GAP = 100.0
@@ -171,13 +172,18 @@ def pcd(
         raise ValueError(f"largest_gap must be a number above 0, but got {checks.describe(largest_gap)}.")
     if resume and out is None:
         raise ValueError("resume=True needs `out`, the folder of the run that goes on.")
+    if not isinstance(out, str | os.PathLike | Run | None):
+        raise TypeError(f"out must be a folder, but got {checks.describe(out)}.")
     check_target(model)
+    _check_functions(model, trains, penalty)
     rows, is_dynamic = _rows(model, data)
     batch_size = min(batch_size, len(rows))
     kernel = build_kernel(sampler, model)
     check_gradient(model, kernel)
     if refresh is not None:
         kernel = refresh(kernel, model)
+        if not isinstance(kernel, Kernel):
+            raise TypeError(f"refresh(kernel, model) must return a kernel, but returned {checks.describe(kernel)}.")
     if isinstance(kernel, Preconditioned) and not kernel.is_prepared:
         raise ValueError(
             f"{type(kernel).__name__} wants a matrix of second derivatives, which changes in training: pass one to the "
@@ -412,6 +418,10 @@ def _adapter(adaptation: Any, kernel: Kernel, num_steps: int) -> Adapter | None:
         if not isinstance(kernel, Tunable):
             return None
         adaptation = AcceptanceRate(rule="steady")
+    if not isinstance(adaptation, Adapter):
+        raise TypeError(
+            f"adaptation is 'auto', None or a rule of discrax.adaptation, but got {checks.describe(adaptation)}."
+        )
     adaptation.check(kernel)
     return adaptation.planned(kernel, num_steps)
 
@@ -434,7 +444,7 @@ def _rows(model: Target, data: ArrayLike | Images) -> tuple[np.ndarray, bool]:
         if rows.shape[1:] != space.shape and math.prod(rows.shape[1:]) == space.num_sites:
             rows = rows.reshape(len(rows), *space.shape)
     else:
-        rows, is_dynamic = np.asarray(data), False
+        rows, is_dynamic = integer_rows("data", data), False
     if rows.ndim != len(space.shape) + 1 or rows.shape[1:] != space.shape:
         raise ValueError(f"data must have shape (rows, {', '.join(map(str, space.shape))}), but has {rows.shape}.")
     if not len(rows):
@@ -447,8 +457,33 @@ def _rows(model: Target, data: ArrayLike | Images) -> tuple[np.ndarray, bool]:
     return rows, is_dynamic
 
 
+def _check_functions(model: Target, trains: Any, penalty: Any) -> None:
+    """What users' functions return, before they are compiled into something larger."""
+    try:
+        spec = _spec(model, trains)
+    except Exception as error:
+        raise ValueError(
+            f"trains(model) must return a part of the model, such as model.couplings, but: {error}"
+        ) from error
+    if not any(jax.tree.leaves(spec)):
+        raise ValueError(f"There is nothing to train: no array of {type(model).__name__} that is trained holds floats.")
+    if penalty is not None:
+        try:
+            value = eqx.filter_eval_shape(penalty, model)
+        except Exception as error:
+            raise ValueError(f"penalty(model) cannot be traced: {type(error).__name__}: {error}") from error
+        if getattr(value, "shape", None) != () or not jnp.issubdtype(value.dtype, jnp.floating):
+            raise ValueError(f"penalty(model) must return one float, but returned {value}.")
+
+
 def _first_chains(key, model: Target, rows: np.ndarray, is_dynamic: bool, starts, buffer_size: int, batch_size: int):
     space, size = model.space, -(-buffer_size // batch_size) * batch_size
+    needed = size * space.num_sites * 8 * (1 if space.has_two_levels else space.num_levels)
+    if starts is None and needed > physical_memory():
+        raise ValueError(
+            f"The chains must fit into the machine's {in_bytes(physical_memory())} of memory, but buffer_size = "
+            f"{buffer_size:,} chains of {space.num_sites:,} sites need {in_bytes(needed)}."
+        )
     if starts is not None:
         starts = np.asarray(starts)
         space.check(starts)

@@ -74,7 +74,7 @@ def test_fewer_rows_than_a_batch():
 @pytest.mark.parametrize(
     ("data", "settings", "sentence"),
     [
-        (np.zeros((0, 3), int), {}, "data is empty"),
+        (np.zeros((0, 3), int), {}, "data must be integer codes"),
         (np.zeros((2, 3, 3), int), {}, "flatten images first"),
         (np.zeros((2, 3)), {}, "integer codes 0..1, but is an array of float64"),
         (np.full((2, 3), 255), {}, "they run from 255 to 255; quantise it"),

@@ -1,0 +1,122 @@
+"""The command line: mistakes are sentences with exit code 1, faults of the program keep their traceback."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from discrax import cli
+from discrax.core.seeds import key_of
+
+pytest.importorskip("tyro")
+
+
+def ends(monkeypatch, *arguments: str):
+    """What a command ends with: a sentence, or the number of tyro's own errors."""
+    monkeypatch.setattr(sys, "argv", ["discrax", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    return ended.value.code
+
+
+MISTAKES = {
+    "bench compare /nope /nope2": "/nope does not exist; `discrax bench run SUITE` makes one.",
+    "bench report /etc/passwd": "/etc/passwd is a file, and the folder of a run was expected",
+    "bench run": "Say which suites to run",
+    "bench run nosuite": "There is no suite 'nosuite'",
+    "bench run x --quick --paper": "A run is --quick or --paper, not both.",
+    "bench run optimal-scaling/table05 --workers 0": "An executor needs at least one worker, got 0.",
+    "bench run optimal-scaling/table05 --sampler no.module:x": "There is no module 'no.module'",
+    "bench run optimal-scaling/table05 --out /etc/passwd": "/etc/passwd cannot be written: it is a file",
+    "bench run optimal-scaling/table05 --data /nope": "There is no data folder /nope.",
+    "sample --model /nope": "/nope is not the folder of a run",
+    "sample --model /nope --seed -1": "A seed is a whole number from 0 to 4,294,967,295, but got -1.",
+    "sample --model /nope --steps 0": "snapshots lies between 1 and the 0 steps",
+    "train --data nope": "There is no image set 'nope'",
+    "train --seed 100000000000000000000000": "A seed is a whole number from 0 to",
+    "train --updates 0": "--updates must be at least 1, but got 0.",
+    "train --l1 -1": "--l1 must be at least 0, but got -1.0.",
+    "train --weight-decay nan": "--weight-decay must be finite, but holds nan.",
+    "train --rate 0": "--rate must be greater than 0, but got 0.0.",
+    "train --ema 1": "--ema must be at least 0 and less than 1, but got 1.0.",
+    "train --resume --out /nope": "/nope is not the folder of a run",
+    "infill [MASK] --checkpoint /nope": "A checkpoint is a folder with config.json",
+    "infill [MASK] --checkpoint /nope --seed 4294967296": "A seed is a whole number",
+    "infill [MASK] --checkpoint /nope --chains 0": "num_chains must be at least 1, but got 0.",
+    "infill [MASK] --checkpoint /nope --out /etc/passwd/x": "/etc/passwd cannot be written: it is a file",
+    "stochastic prompt --seed -1": "A seed is a whole number",
+    "stochastic prompt --steps 0": "steps must be at least 1, but got 0.",
+    "demo --seed -1": "A seed is a whole number",
+    "demo --out /etc/passwd": "/etc/passwd cannot be written: it is a file",
+    "demo --side 0": "A space needs a shape of positive sizes",
+}
+
+
+@pytest.mark.usefixtures("as_a_user")
+@pytest.mark.parametrize("line", MISTAKES)
+def test_a_mistake_is_a_sentence(monkeypatch, tmp_path, line):
+    monkeypatch.chdir(tmp_path)
+    said = ends(monkeypatch, *line.split())
+    assert isinstance(said, str)
+    assert said.startswith("discrax: ")
+    assert MISTAKES[line] in said
+    assert not (tmp_path / "run").exists()
+
+
+def _raise(error):
+    raise error
+
+
+def test_sentences_are_those_that_this_package_raises(monkeypatch):
+    with pytest.raises(ValueError, match="seed") as ours:
+        key_of(-1)
+    assert cli.sentence(ours.value) == str(ours.value)
+    with pytest.raises(ValueError, match="reshape") as of_numpy:
+        np.zeros(3).reshape(2)
+    assert cli.sentence(of_numpy.value) is None
+    for error in (ValueError("of a test"), RuntimeError("what"), AssertionError(), KeyError("x")):
+        with pytest.raises(type(error)) as foreign:
+            _raise(error)
+        assert cli.sentence(foreign.value) is None
+    with pytest.raises(OSError, match="No such file") as of_system:
+        Path("/nope/file").read_text()
+    assert cli.sentence(of_system.value) == "/nope/file: no such file or directory."
+    with pytest.raises(MemoryError) as too_much:
+        _raise(MemoryError("Unable to allocate 7 TiB"))
+    assert cli.sentence(too_much.value) == "there is not enough memory: Unable to allocate 7 TiB."
+
+
+def test_a_fault_of_the_program_shows_where_it_was_raised(monkeypatch):
+    monkeypatch.setattr(cli, "run", lambda arguments: np.zeros(3).reshape(2))
+    with pytest.raises(ValueError, match="cannot reshape"):
+        cli.main()
+    monkeypatch.setattr(cli, "run", lambda arguments: _raise(KeyboardInterrupt))
+    assert ends(monkeypatch) == "discrax: interrupted."
+
+
+WAITING = """
+import os, sys, time
+from discrax import cli
+
+def run(arguments):
+    print("started", flush=True)
+    time.sleep(100)
+
+cli.run = run
+cli.main()
+"""
+
+
+def test_sigterm_ends_a_command_as_ctrl_c_does():
+    command = subprocess.Popen([sys.executable, "-c", WAITING], stdout=-1, stderr=-1, text=True)
+    assert command.stdout.readline() == "started\n"
+    time.sleep(0.1)
+    os.kill(command.pid, signal.SIGTERM)
+    _, said = command.communicate(timeout=60)
+    assert said.strip() == "discrax: interrupted."
+    assert command.returncode == 1
