@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.core import Tracer
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float
 
@@ -66,7 +67,7 @@ class AcceptanceRate(eqx.Module):
     rule: str = eqx.field(static=True, default="robust")
 
     def __check_init__(self):
-        if self.rate is not None and not isinstance(self.rate, jax.core.Tracer | jax.Array):
+        if self.rate is not None and not isinstance(self.rate, Tracer | jax.Array):
             number("rate", self.rate, above=0, below=1)
         if self.rule not in RULES:
             raise ValueError(f"Unknown rule {self.rule!r}; known: {', '.join(RULES)}.")

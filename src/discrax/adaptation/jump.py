@@ -26,7 +26,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from discrax.core.checks import real_array, whole
+from discrax.core.checks import describe, real_array, whole
 from discrax.core.kernel import Info, Kernel, Probed, State, Tunable, replaced
 from discrax.core.target import Target
 
@@ -64,6 +64,8 @@ class Memory(NamedTuple):
 
 def knobs_of(kernel: Kernel) -> dict[str, tuple[float, ...]]:
     """The knobs of a kernel with the values to try first; a scale that is tuned to a rate is one too."""
+    if not isinstance(kernel, Kernel):
+        raise TypeError(f"kernel must be a kernel, such as discrax.samplers.pas(), but got {describe(kernel)}.")
     if isinstance(kernel, Probed):
         return kernel.knobs
     if isinstance(kernel, Tunable):
@@ -221,6 +223,8 @@ class JumpProbes(_Windowed):
         if self.rule not in ("robust", "paper"):
             raise ValueError(f"Unknown rule {self.rule!r}; known: robust, paper.")
         _check_fields(self.names, self.window)
+        if not isinstance(self.grid, tuple):
+            raise TypeError(f"grid must be a tuple of settings, but got {describe(self.grid)}.")
 
     @property
     def title(self) -> str:

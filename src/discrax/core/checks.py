@@ -9,12 +9,13 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Float
 
 
 def real_array(name: str, value: Any) -> Float[np.ndarray, "..."]:
     """Finite real numbers in double precision, none of which overflows in the precision that is used."""
-    if isinstance(value, jax.core.Tracer):
+    if isinstance(value, Tracer):
         raise TypeError(
             f"{name} must be numbers that are known when the target is built, but got a traced array; build it "
             "outside of jit and change its leaves inside, with equinox.tree_at."
@@ -85,7 +86,7 @@ def whole(name: str, value: Any, least: int | None = None, most: int | None = No
 
 def leaf_number(name: str, value: Any, **bounds: float | None) -> Float[Array, ""]:
     """One number as a leaf: checked where it is known, and of the right shape where it is traced."""
-    if isinstance(value, jax.core.Tracer):
+    if isinstance(value, Tracer):
         if value.shape != ():
             raise TypeError(f"{name} must be one number, but got an array of shape {value.shape}.")
         return value.astype(jnp.result_type(float))
@@ -121,7 +122,7 @@ def _short(value: Any) -> str:
 def checked_arguments(function: Callable) -> Callable:
     """Decorates what users call: arguments annotated as `int`, `float` or `str` are of that kind, or a sentence.
 
-    Numbers are finite; what else they must be, the function says.
+    Whole numbers are counts or seeds, and others finite; what else they must be, the function says.
     """
     signature = inspect.signature(function)
     checks = {name: check for name, it in signature.parameters.items() if (check := _CHECKS.get(it.annotation))}
@@ -155,15 +156,19 @@ def _or_none(check: Callable[[str, Any], Any]) -> Callable[[str, Any], Any]:
 
 
 def _number(name: str, value: Any) -> None:
-    if not isinstance(value, jax.core.Tracer):
+    if not isinstance(value, Tracer):
         number(name, value)
 
 
+def _count(name: str, value: Any) -> None:
+    whole(name, value, least=0, most=2**62 if name == "seed" else 2**31 - 1)
+
+
 _CHECKS: dict[Any, Callable[[str, Any], Any]] = {
-    int: whole,
+    int: _count,
     float: _number,
     str: _text,
     tuple[float, float]: _pair,
-    int | None: _or_none(whole),
+    int | None: _or_none(_count),
     float | None: _or_none(_number),
 }

@@ -11,6 +11,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.core import eval_jaxpr
 from jaxtyping import Array
 
 
@@ -35,7 +36,7 @@ class Captured(eqx.Module):
                 f"{self.name} was traced for arguments {_show(self.code.inputs)} when its target was built, but got "
                 f"{_show(shapes)}; build the target again after a change of precision or of shapes."
             )
-        out = jax.core.eval_jaxpr(self.code.jaxpr, self.arrays, *jax.tree.leaves(arguments))
+        out = eval_jaxpr(self.code.jaxpr, self.arrays, *jax.tree.leaves(arguments))
         return jax.tree.unflatten(self.code.outputs, [jnp.asarray(value) for value in out])
 
 

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Integer
 
+from discrax.core.checks import describe, real_array
 from discrax.core.kernel import Kernel
 from discrax.core.programs import compiled
 from discrax.core.target import QuadraticForm, Target, bare, inverse_temperature, offered
@@ -57,12 +58,11 @@ class Preconditioned(Kernel):
 def checked_matrix(W: Any, name: str = "W") -> Any:
     """A symmetric matrix as numpy array (or scipy.sparse as it is); a ValueError says what is wrong."""
     is_sparse = hasattr(W, "tocoo")
-    W = W if is_sparse else np.asarray(W, float)
+    W = W if is_sparse else real_array(name, W)
     if W.ndim != 2 or W.shape[0] != W.shape[1]:
         raise ValueError(f"{name} must be a square matrix, but got shape {W.shape}.")
-    values = W.data if is_sparse else W
-    if not np.isfinite(values).all():
-        raise ValueError(f"{name} must hold finite numbers, but some are NaN or infinite.")
+    if is_sparse:
+        real_array(name, W.data)
     asymmetry, size = abs(W - W.T).max(), abs(W).max()
     if asymmetry > 1e-5 * max(size, 1e-30):
         raise ValueError(
@@ -74,6 +74,8 @@ def checked_matrix(W: Any, name: str = "W") -> Any:
 
 def exact_hessian(target: Target) -> Hessian | None:
     """W of a quadratic target (at its temperature), or None."""
+    if not isinstance(target, Target):
+        raise TypeError(f"target must be a discrax Target, but got {describe(target)}.")
     quadratic = offered(target, QuadraticForm)
     if quadratic is None:
         return None

@@ -13,7 +13,7 @@ A chain that never moved has told us nothing: its ESS is 0.
 
 import numpy as np
 
-from discrax.core.checks import real_array
+from discrax.core.checks import number, real_array
 
 RULES = ("first_negative", "positive_pairs")
 
@@ -25,7 +25,7 @@ def autocorrelation(values: np.ndarray, mean: float | None = None) -> np.ndarray
     """
     values = real_array("values", values)
     n = values.shape[-1]
-    centred = values - (values.mean(axis=-1, keepdims=True) if mean is None else mean)
+    centred = values - (values.mean(axis=-1, keepdims=True) if mean is None else number("mean", mean))
     size = 1 << (2 * n - 1).bit_length()
     spectrum = np.fft.rfft(centred, size)
     covariance = np.fft.irfft(spectrum * spectrum.conj(), size)[..., :n] / (n - np.arange(n))
@@ -35,7 +35,9 @@ def autocorrelation(values: np.ndarray, mean: float | None = None) -> np.ndarray
 
 def is_constant(values: np.ndarray) -> np.ndarray:
     """True for each chain (all but the last axis) whose values are all the same."""
-    values = np.asarray(values)
+    values = real_array("values", values)
+    if not values.ndim:
+        raise ValueError("values must have an axis of draws, but got one number.")
     return (values == values[..., :1]).all(axis=-1)
 
 

@@ -35,6 +35,8 @@ def are_equal(weights: Values) -> bool:
 def shares(weights: Values) -> Values:
     """Each weight over the sum of its chain; equal ones for a chain without weight."""
     weights = real_array("weights", weights)
+    if not weights.size:
+        raise ValueError(f"weights must be at least one, but got shape {weights.shape}.")
     largest = weights.max(axis=-1, keepdims=True)
     scaled = np.where(largest > 0, weights / np.where(largest > 0, largest, 1), 1.0)
     return scaled / scaled.sum(axis=-1, keepdims=True)

@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Array, Float, Integer, PRNGKeyArray
 
 from discrax.core import random
-from discrax.core.checks import number, whole
+from discrax.core.checks import number, real_array, whole
 from discrax.core.driver import Recorder, drive, start
 from discrax.core.kernel import Kernel, check_fits
 from discrax.core.programs import reads_user_code
@@ -27,6 +27,7 @@ from discrax.core.target import Target, check_target
 
 def law(target: Target, limit: int = 1 << 20) -> Float[np.ndarray, " states"]:
     """The probability of every state, in the order of `target.space.enumerate()`."""
+    whole("limit", limit, least=1)
     check_target(target)
     states = jnp.asarray(target.space.enumerate(limit))
     values = np.asarray(jax.jit(jax.vmap(lambda x: target.log_prob(target.space.embed(x))))(states), np.float64)
@@ -47,7 +48,10 @@ def draw(key: PRNGKeyArray, target: Target, num: int) -> Integer[Array, "num *sh
 
 def total_variation(p: np.ndarray, q: np.ndarray) -> float:
     """Half the L1 distance between two laws."""
-    return 0.5 * float(np.abs(np.asarray(p) - np.asarray(q)).sum())
+    p, q = real_array("p", p), real_array("q", q)
+    if p.shape != q.shape:
+        raise ValueError(f"Two laws must have as many states, but got shapes {p.shape} and {q.shape}.")
+    return 0.5 * float(np.abs(p - q).sum())
 
 
 def chi_square(counts: np.ndarray, probabilities: np.ndarray) -> float:
@@ -55,6 +59,13 @@ def chi_square(counts: np.ndarray, probabilities: np.ndarray) -> float:
 
     A ValueError where so few draws were made that nothing is left to compare: then there is no evidence.
     """
+    counts, probabilities = real_array("counts", counts), real_array("probabilities", probabilities)
+    if counts.shape != probabilities.shape or counts.ndim != 1:
+        raise ValueError(
+            f"Counts and probabilities must be one per state, but got shapes {counts.shape} and {probabilities.shape}."
+        )
+    if (counts < 0).any() or (probabilities < 0).any():
+        raise ValueError("Counts and probabilities must be at least 0, but some are negative.")
     if counts[probabilities == 0].any():
         return 0.0  # a state that cannot be was visited
     total = counts.sum()

@@ -15,6 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from discrax.core.checks import describe, real_array
+
 RATE = 0.574
 _BEST = 1.081
 
@@ -27,9 +29,18 @@ class Optimum(NamedTuple):
 
 def bernoulli_optimum(probs: np.ndarray, balancing: Callable[[Array], Array]) -> Optimum:
     """The most efficient path length, its acceptance rate and jump distance; `balancing` maps log t to log g(t)."""
-    p = np.asarray(probs, np.float64)
+    p = real_array("probs", probs)
+    if p.ndim != 1 or not p.size or not ((p > 0) & (p < 1)).all():
+        raise ValueError(f"probs must be one per site, strictly between 0 and 1, but got {describe(probs)}.")
+    if not callable(balancing):
+        raise TypeError(f"balancing must be a function from log t to log g(t), but got {describe(balancing)}.")
     log_odds = np.log(p) - np.log1p(-p)
-    w0, w1 = (np.exp(np.asarray(balancing(jnp.asarray(log_ratio)), np.float64)) for log_ratio in (log_odds, -log_odds))
+    w0, w1 = (
+        np.exp(real_array("What balancing returns", balancing(jnp.asarray(log_ratio))))
+        for log_ratio in (log_odds, -log_odds)
+    )
+    if w0.shape != p.shape:
+        raise ValueError(f"balancing must return one number per site, {p.shape}, but returns shape {w0.shape}.")
     mean_weight = np.mean(p * w1 + (1 - p) * w0)
     squared = np.sum(p * w1 * (w0 - w1) ** 2) / (4 * mean_weight**2 * np.sum(p * w1))
     length = _BEST * squared ** (-1 / 3) * p.size ** (2 / 3)

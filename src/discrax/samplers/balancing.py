@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from discrax.core.checks import leaf_number
+from discrax.core.checks import in_words, leaf_number
 
 Balancing = Callable[[Float[Array, "..."]], Float[Array, "..."]]
 
@@ -65,6 +65,16 @@ def unknown_name(kind: str, name: str, known) -> ValueError:
 def get_balancing(balancing: str | Balancing) -> Balancing:
     """A weight function by name, or any function from log t to log g(t)."""
     if callable(balancing):
+        try:
+            value = jax.eval_shape(lambda log_ratio: balancing(log_ratio), jax.ShapeDtypeStruct((3,), jnp.float32))
+        except Exception as error:
+            raise ValueError(
+                f"A weight function maps an array log t to log g(t), but this one raises {in_words(error)}"
+            ) from error
+        if getattr(value, "shape", None) != (3,) or not jnp.issubdtype(value.dtype, jnp.floating):
+            raise ValueError(
+                f"A weight function maps log t to as many real numbers log g(t), but of three it made {value}."
+            )
         return balancing
     if not isinstance(balancing, str):
         raise TypeError(f"A weight function is a name or a function from log t to log g(t), but got {balancing!r}.")

@@ -105,7 +105,7 @@ def _sample(
     if isinstance(kernel, Sized):
         kernel = kernel.sized(target, room=any(stage.adapter is not None for stage in stages))
 
-    recorder = Recorder(codes if keep == "draws" else keep if callable(keep) else None, keep == "moments")
+    recorder = Recorder(codes if keep == "draws" else as_told(keep) if callable(keep) else None, keep == "moments")
     work = work_per_step(target, num_chains)
     shown = wants_progress(progress)
 
@@ -278,6 +278,11 @@ def _joined(parts: list[Any]) -> Any:
 
 def codes(x: Array) -> Array:
     return x
+
+
+def as_told(keep: Callable[[Array], Any]) -> Callable[[Array], Any]:
+    """A user's function with an identity of its own: it may be unhashable, and what it reads may have changed."""
+    return lambda x: keep(x)
 
 
 def _warm_up(

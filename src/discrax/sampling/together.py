@@ -30,7 +30,7 @@ from discrax.sampling.checks import (
     possible_starts,
 )
 from discrax.sampling.result import Result
-from discrax.sampling.sample import Phase, adapters_of, codes, collected, warmup_chunk, work_per_step
+from discrax.sampling.sample import Phase, adapters_of, as_told, codes, collected, warmup_chunk, work_per_step
 
 Tree = TypeVar("Tree")
 
@@ -89,7 +89,7 @@ def sample_together(
 
     target, stacked_keys = stacked(targets), stacked(all_keys)
     adapter = None if adapters[0] is None else stacked(adapters)
-    recorder = Recorder(codes if keep == "draws" else keep if callable(keep) else None)
+    recorder = Recorder(codes if keep == "draws" else as_told(keep) if callable(keep) else None)
     ensemble, compile_seconds = start(target, stacked(kernels), stacked(starts), recorder, batched=True)
     for states, kernel in zip(apart(ensemble.states, count), kernels, strict=True):
         check_start(states, kernel)

@@ -24,7 +24,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float, Int
 
-from discrax.core.checks import real_array
+from discrax.core.checks import describe, real_array
 from discrax.core.padding import padded_rows
 from discrax.core.space import checked_shape
 
@@ -141,7 +141,10 @@ class Sparse(Coupling):
     has_diagonal: bool = eqx.field(static=True)
 
     def __init__(self, edges: np.ndarray, weights, shape: Sequence[int]):
-        edges = np.asarray(edges)
+        try:
+            edges = np.asarray(edges)
+        except ValueError:
+            raise ValueError(f"Edges must be pairs of sites, but got {describe(edges)}.") from None
         if edges.size % 2 or (edges.size and not np.issubdtype(edges.dtype, np.integer)):
             raise ValueError(f"Edges must be pairs of sites, but got an array of {edges.dtype} of shape {edges.shape}.")
         edges, weights = edges.astype(np.int64).reshape(-1, 2), real_array("Weights of edges", weights)

@@ -14,9 +14,11 @@ from importlib import resources
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
+from discrax.core.checks import real_array
 from discrax.core.files import write_whole
 from discrax.core.space import Binary, Categorical
 from discrax.core.target import Layered
@@ -41,7 +43,8 @@ class RBM(Layered):
         shape: int | Sequence[int] | None = None,
     ):
         """`shape` arranges the sites, for example (28, 28); by default they lie in a row."""
-        W, b, c = (_float(array) for array in (weights, visible_bias, hidden_bias))
+        given = {"weights": weights, "visible_bias": visible_bias, "hidden_bias": hidden_bias}
+        W, b, c = (_float(name, array) for name, array in given.items())
         if W.ndim != 2:
             raise ValueError(f"weights must have shape (hidden, visible), but has shape {W.shape}.")
         _check_biases(b, W.shape[1:], c, W.shape[:1])
@@ -95,7 +98,8 @@ class CategoricalRBM(Layered):
         shape: int | Sequence[int] | None = None,
     ):
         """`shape` arranges the sites, for example (28, 28); by default they lie in a row."""
-        W, b, c = (_float(array) for array in (weights, visible_bias, hidden_bias))
+        given = {"weights": weights, "visible_bias": visible_bias, "hidden_bias": hidden_bias}
+        W, b, c = (_float(name, array) for name, array in given.items())
         if W.ndim != 3:
             raise ValueError(f"weights must have shape (hidden, visible, levels), but has shape {W.shape}.")
         _check_biases(b, W.shape[1:], c, W.shape[:1])
@@ -135,8 +139,9 @@ class CategoricalRBM(Layered):
         return logits.reshape(*self.space.shape, self.space.num_levels)
 
 
-def _float(array: ArrayLike) -> Array:
-    return jnp.asarray(array, jnp.result_type(float))
+def _float(name: str, array: ArrayLike) -> Array:
+    traced = isinstance(array, Tracer)
+    return jnp.asarray(array if traced else real_array(name, array), jnp.result_type(float))
 
 
 def _check_biases(b: Array, visible: tuple[int, ...], c: Array, hidden: tuple[int, ...]) -> None:

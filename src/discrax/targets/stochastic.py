@@ -58,7 +58,9 @@ class Expectation(StochasticTarget):
     ):
         self.space, self.known_log_prob = space, _captured_log_prob(log_prob, space)
         self.function, self.sample = _captured_draws("psi", psi, draw, space)
-        self.phi = None if phi is None else _captured("phi", phi, jax.ShapeDtypeStruct((), jnp.result_type(float)))
+        self.phi = (
+            None if phi is None else _captured_number("phi", phi, jax.ShapeDtypeStruct((), jnp.result_type(float)))
+        )
 
     @property
     def is_log_prob_exact(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -143,12 +145,21 @@ def _captured(name: str, function: Callable, *examples: Any) -> Callable:
         raise ValueError(f"{name} cannot be evaluated, but raises {in_words(error)}") from error
 
 
+def _captured_number(name: str, function: Callable, *examples: Any) -> Callable:
+    """One whose values are real numbers."""
+    captured = _captured(name, function, *examples)
+    value = jax.eval_shape(captured, *examples)
+    if getattr(value, "shape", None) != () or not jnp.issubdtype(value.dtype, jnp.floating):
+        raise ValueError(f"{name} must be a real number, a float of shape (), but the function returns {value}.")
+    return captured
+
+
 def _captured_draws(name: str, function: Callable, draw: Callable, space: Space) -> tuple[Callable, Callable]:
     """A function of (e, xi) and the draw of xi, as they are now."""
     check_space(space)
     draw = _captured("draw", draw, random.as_threefry(jax.random.key(0)))
     xi = jax.eval_shape(draw, jax.random.key(0))
-    return _captured(f"{name} of a mini-batch", function, embedding_of(space), xi), draw
+    return _captured_number(f"{name} of a mini-batch", function, embedding_of(space), xi), draw
 
 
 def _captured_log_prob(log_prob: Callable | None, space: Space) -> Callable | None:
@@ -199,8 +210,8 @@ class Bayesian(DataTarget):
         self.rows, self.batch_size = as_rows(data, batch_size), int(batch_size)
         self.space, self.control, e = space, None, embedding_of(space)
         row = jax.tree.map(lambda rows: jax.ShapeDtypeStruct(rows.shape[1:], rows.dtype), self.rows.resident())
-        self.log_likelihood = _captured("log_likelihood of a row", log_likelihood, e, row)
-        self.log_prior = None if log_prior is None else _captured("log_prior", log_prior, e)
+        self.log_likelihood = _captured_number("log_likelihood of a row", log_likelihood, e, row)
+        self.log_prior = None if log_prior is None else _captured_number("log_prior", log_prior, e)
 
     def draw(self, key: PRNGKeyArray, step: Int[Array, ""]) -> Any:
         return self.rows.draw(key, step, self.batch_size)
