@@ -534,7 +534,9 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="", help="programs whose name contains this")
-    parser.add_argument("--failures", type=Path, default=Path("kill-failures.jsonl"), help="written anew")
+    parser.add_argument(
+        "--failures", type=Path, default=Path(tempfile.gettempdir(), "kill-failures.jsonl"), help="written anew"
+    )
     arguments = parser.parse_args()
     arguments.failures.unlink(missing_ok=True)
     kills = []

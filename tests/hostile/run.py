@@ -192,7 +192,9 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="", help="kinds whose name contains this")
     parser.add_argument("--by-kind", action="store_true")
-    parser.add_argument("--failures", type=Path, default=Path("hostile-failures.jsonl"), help="written anew")
+    parser.add_argument(
+        "--failures", type=Path, default=Path(tempfile.gettempdir(), "hostile-failures.jsonl"), help="written anew"
+    )
     parser.add_argument("--again", type=Path, help="a file of failures, to be judged once more")
     arguments = parser.parse_args()
     if arguments.again is not None:

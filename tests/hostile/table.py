@@ -175,9 +175,9 @@ generators.erdos_renyi num_nodes:size=6 density:probability=0.5 seed:seed=0
 generators.barabasi_albert num_nodes:size=6 attached:size=2 seed:seed=0
 generators.rb_model num_cliques:size=3 clique_size:size=3 tightness:probability=0.3 ratio:positive?=0.8 seed:seed=0
     is_planted:flag=False
-listed:generators.er_set low:size=4 high:size=6 density:probability=0.5 count:count0=2 seed:seed=0
-listed:generators.ba_set low:size=4 high:size=6 attached:size=2 count:count0=2 seed:seed=0
-listed:generators.rb_set count:count0=1 seed:seed=0
+first_two:generators.er_set low:size=4 high:size=6 density:probability=0.5 count:count0=2 seed:seed=0 -- count/huge
+first_two:generators.ba_set low:size=4 high:size=6 attached:size=2 count:count0=2 seed:seed=0 -- count/huge
+first_two:generators.rb_set count:count0=1 seed:seed=0 -- count/huge
 dx.solve key:key=key problem:thing=cut num_steps:count=4 method:choice='sites' num_chains:size?=2
     schedule:choice='auto' betas:array?=(0.1,2.0) num_rounds:count=1 reheat:probability=0.0 start:codes?=states
     progress:flag=False -- betas/integers betas/bool betas/float16

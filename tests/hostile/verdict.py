@@ -136,7 +136,7 @@ def _of_message(message: str) -> tuple[str, str]:
     """A sentence says what was expected and what came."""
     words = message.split()
     quotes = re.search(r"\b\w*(Error|Exception): ", message) is not None  # what it says ends with the words of another
-    starts = bool(re.match(r"[A-Z\d'\"`/\[(]|[a-z_]\w*", message))
+    starts = bool(re.match(r"[A-Z\d'\"`/\[(]|--\w|[a-z_]\w*", message))
     if not starts or len(words) < 5 or not (message[-1:] in ".)" or quotes):
         return "no sentence", message
     contrast = r"\b(but|not|no|cannot|never|without|missing|unknown|already|needs?|only|at most|at least|all)\b|got|;|:"
