@@ -37,7 +37,7 @@ def call(address: str, **arguments: Any) -> Call:
 
 def resolve(address: str) -> Any:
     """The object at an address; a missing one is a sentence."""
-    place, separator, name = address.rpartition(":")
+    place, separator, name = address.rpartition(":") if isinstance(address, str) else ("", "", "")
     if not separator:
         raise ValueError(f"An address is 'package.module:name' or 'file.py:name', but got {address!r}.")
     module: Any = load_file(Path(place)) if place.endswith(".py") else _module(place)

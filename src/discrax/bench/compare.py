@@ -102,7 +102,7 @@ class Comparison:
 
 def compare_runs(run_a: str | Path, run_b: str | Path) -> Comparison:
     """Cells of equal id are compared, else cells of equal labels (which name the sampler) and seed."""
-    return compare_rows(store.read_rows(Path(run_a)), store.read_rows(Path(run_b)))
+    return compare_rows(store.read_rows(run_a), store.read_rows(run_b))
 
 
 def compare_rows(rows_a: list[Row], rows_b: list[Row]) -> Comparison:

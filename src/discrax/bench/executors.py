@@ -32,6 +32,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
 
+from discrax.core import checks
 from discrax.core.interrupts import Interrupts
 
 Job = Any
@@ -298,7 +299,7 @@ def get_executor(
     """
     if name not in NAMES:
         raise ValueError(f"There is no executor {name!r}; there are {', '.join(NAMES)}.")
-    if workers < 1:
+    if checks.whole("workers", workers) < 1:
         raise ValueError(f"An executor needs at least one worker, got {workers}.")
     if address is not None and name != Ray.name:
         raise ValueError(f"Only the ray executor takes an address; the {name} executor got {address!r}.")

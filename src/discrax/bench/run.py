@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, closing
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
+from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -22,6 +23,7 @@ from discrax.bench.measure import run_cells, shape_key, target_of
 from discrax.bench.program import program_of
 from discrax.bench.store import Standing, Timing
 from discrax.bench.suite import Size, Suite, find
+from discrax.core import checks
 from discrax.core.files import FolderLock, UnusableFile
 from discrax.core.interrupts import Interrupts
 from discrax.core.kernel import Kernel
@@ -76,6 +78,12 @@ def run_suites(
     """
     if if_changed not in get_args(IfChanged):
         raise ValueError(f"if_changed is 'refuse', 'again' or 'keep', but got {if_changed!r}.")
+    if isinstance(names, str) or not isinstance(names, Sequence):
+        raise TypeError(f"names must be a list of suites, such as ['any-scale'], but got {checks.describe(names)}.")
+    if size not in tuple(Size):
+        raise ValueError(f"size is {', '.join(Size)}, but got {size!r}.")
+    if not isinstance(out, str | PathLike | None):
+        raise TypeError(f"out must be a folder, but got {checks.describe(out)}.")
     suites = [each for name in names for each in find(name)]
     folder = default_folder(names, size) if out is None else Path(out)
     cells = cells_of(suites, size, samplers)

@@ -10,6 +10,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
+from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -128,13 +129,13 @@ def standing_of(path: Path) -> Standing | None:
     return Standing(rows[0]["status"], rows[0].get("program"), written) if rows else None
 
 
-def read_rows(run: Path) -> list[dict[str, Any]]:
+def read_rows(run: str | Path) -> list[dict[str, Any]]:
     """All rows of a run, labels as dictionaries; a folder that has none is a sentence."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    run = Path(run)
     read_about(run)
+    run = Path(run)
     paths = sorted((run / ROWS).glob("*.parquet"))
     if not paths:
         raise ValueError(f"{run} holds a run without a single finished cell; `discrax bench run` goes on with it.")
@@ -153,7 +154,9 @@ def write_about(run: Path, about: dict[str, Any]) -> None:
     write_whole(run / ABOUT, json.dumps(about, indent=1))
 
 
-def read_about(run: Path) -> dict[str, Any]:
+def read_about(run: str | Path) -> dict[str, Any]:
+    if not isinstance(run, str | PathLike):
+        raise TypeError(f"A run is a folder, but got {run!r}.")
     run = Path(run)
     path = run / ABOUT
     if not run.is_dir():

@@ -101,6 +101,8 @@ def _suites_of(module: Any) -> list[Suite]:
 
 def find(name: str) -> list[Suite]:
     """The suites of a name, of a paper ("optimal-scaling"), or of a Python file."""
+    if not isinstance(name, str):
+        raise TypeError(f"A suite has a name, or is a file that ends in .py, but got {name!r}.")
     if name.endswith(".py"):
         found = _suites_of(load_file(Path(name)))
         if not found:

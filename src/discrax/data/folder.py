@@ -118,7 +118,7 @@ def data_folder(name: str, wanted: str, folder: str | os.PathLike | None = None)
             f"folder=...) or set {VARIABLE}; "
             f"expected {wanted}."
         )
-    if not Path(folder).is_dir():
+    if not isinstance(folder, str | os.PathLike) or not Path(folder).is_dir():
         raise ValueError(
             f"There is no data folder {folder}, in which the data set {name} should be; expected {wanted}."
         )

@@ -26,6 +26,7 @@ import numpy as np
 from jaxtyping import Array, Float, Integer, PRNGKeyArray, UInt8
 
 from discrax.core import random
+from discrax.core.seeds import key_of
 from discrax.data.folder import data_file
 
 _SPLIT_SEED = 0
@@ -57,7 +58,7 @@ class Images(NamedTuple):
         """Dynamic images drawn once for all; others are returned as they are."""
         if not self.is_dynamic:
             return self
-        for_train, for_test = random.split(jax.random.key(rng_seed), 2)
+        for_train, for_test = random.split(key_of(rng_seed), 2)
         return self._replace(
             train=np.asarray(drawn(for_train, self.train)),
             test=np.asarray(drawn(for_test, self.test)),
@@ -77,7 +78,7 @@ def load_images(name: str, folder: str | os.PathLike | None = None, *, levels: i
 
     `levels=4` cuts the greys of "mnist", "dynamic_mnist" and "fashion_mnist" into 4 ranges of equal width.
     """
-    if name not in IMAGE_SETS:
+    if not isinstance(name, str) or name not in IMAGE_SETS:
         raise ValueError(f"There is no image set {name!r}; known: {', '.join(IMAGE_SETS)}.")
     if levels is None:
         return IMAGE_SETS[name](folder)

@@ -83,9 +83,20 @@ def as_rows(data: Any, batch_size: int) -> Rows:
             f"{', '.join(str(np.shape(leaf)) for leaf in leaves)}."
         )
     ((num_rows,),) = lengths
+    for leaf in leaves:
+        _check_numbers(np.asarray(leaf))
     if batch_size > num_rows:
         raise ValueError(f"A mini-batch of {batch_size} rows is larger than the data set, which has {num_rows}.")
     return ResidentRows(arrays=_on_device(data), num_rows=num_rows)
+
+
+def _check_numbers(array: np.ndarray) -> None:
+    if not (jnp.issubdtype(array.dtype, np.number) or array.dtype == np.bool_):
+        raise ValueError(f"Rows must be numbers or booleans, but an array has dtype {array.dtype}.")
+    if jnp.issubdtype(array.dtype, np.floating):
+        bad = np.flatnonzero(~np.isfinite(array.reshape(len(array), -1)).all(axis=1))
+        if bad.size:
+            raise ValueError(f"Rows must be finite, but row {bad[0]} of an array of shape {array.shape} is not.")
 
 
 def _kind(dtype) -> Any:

@@ -19,13 +19,16 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PyTree
 from numpy.typing import ArrayLike
+
+from discrax.core import checks
+from discrax.core.files import write_whole
 
 _AHEAD = 2  # blocks, read or being read, besides the one handed out
 
@@ -117,8 +120,11 @@ def write_rows(
     """Writes a .npy file without ever holding it: `make_block(begin, end)` makes the rows from begin up to end."""
     for name, value in {"num_rows": num_rows, "block_rows": block_rows}.items():
         _check_count(name, value, 1)
-    row = None
-    with open(path, "wb") as file:
+    if not callable(make_block):
+        raise TypeError(f"make_block must be a function of (begin, end), but got {checks.describe(make_block)}.")
+
+    def write(file: IO[bytes]) -> None:
+        row = None
         for begin in range(0, num_rows, block_rows):
             end = min(begin + block_rows, num_rows)
             block = np.ascontiguousarray(make_block(begin, end))
@@ -132,6 +138,8 @@ def write_rows(
                     f"{row.dtype}, but make_block returned {block.shape} and {block.dtype}."
                 )
             block.tofile(file)
+
+    write_whole(os.fspath(path), write)
 
 
 class _Order(NamedTuple):

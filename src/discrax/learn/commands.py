@@ -123,7 +123,8 @@ def train(
             f"{trained.num_updates:,} updates in {last['seconds']:.0f} s: energy gap {last['gap']:.3g}, "
             f"acceptance {last['acceptance']:.2f}, jump {last['jump']:.3g}, gradient {last['gradient_norm']:.3g}"
         )
-    print(f"{out}/curves.png, {out}/samples/, {out}/checkpoints/")
+    if (out / "curves.png").exists():
+        print(f"{out}/curves.png, {out}/samples/, {out}/checkpoints/")
     if trained.stopped is not None:
         raise SystemExit(f"discrax: {trained.stopped}")
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Integer
 
+from discrax.core import checks
 from discrax.core.files import check_writable, write_whole
 from discrax.learn.mixing import MixingCurve
 
@@ -35,6 +36,8 @@ def image_grid(
     num_levels: int = 2,
 ) -> Path:
     """Images side by side, level 0 black and the highest white, about as many rows as columns by default."""
+    if columns is not None:
+        checks.whole("columns", columns, least=1)
     sheet = _sheet(_checked(codes, num_levels), columns, num_levels)
     height, width = sheet.shape
     scale = int(np.clip(900 // width, 1, 8))
@@ -127,6 +130,7 @@ def mixing_picture(
 
 
 def _checked(codes: Any, num_levels: int) -> Integer[np.ndarray, "rows height width"]:
+    checks.whole("num_levels", num_levels, least=2)
     codes = np.asarray(codes)
     if codes.ndim != 3 or not codes.size or not np.issubdtype(codes.dtype, np.integer):
         raise ValueError(

@@ -15,7 +15,10 @@ from discrax.core.space import code_dtype
 from discrax.learn.frequencies import frequencies, integer_rows
 from discrax.learn.training import pcd
 from discrax.samplers import gibbs
+from discrax.sampling.checks import in_bytes, physical_memory
 from discrax.targets.rbm import RBM, CategoricalRBM
+
+_COPIES = 6  # of the weights: themselves, their mean, gradient, update, and Adam's two moments
 
 
 def train_rbm(
@@ -46,6 +49,13 @@ def train_rbm(
     if not isinstance(num_levels, int | np.integer) or num_levels < 2:
         raise ValueError(f"num_levels must be a whole number of at least 2, but got {num_levels!r}.")
     rows = _codes(data, num_levels)
+    count = num_hidden * rows.shape[1] * (1 if num_levels == 2 else num_levels)
+    needed = _COPIES * 4 * count
+    if needed > physical_memory():
+        raise ValueError(
+            f"Training must fit into the machine's {in_bytes(physical_memory())} of memory, but {count:,} weights need "
+            f"{in_bytes(needed)}; use fewer hidden units or levels."
+        )
     batch_size = min(batch_size, len(rows))
     num_batches = len(rows) // batch_size
     for_weights, for_chains, for_training = random.split(key, 3)

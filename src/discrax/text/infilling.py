@@ -158,6 +158,8 @@ def infill(
         raise ValueError(
             "infill takes a sampler by name, such as 'pas'; to choose one would take longer than to fill in."
         )
+    if not isinstance(model, MaskedModel | str | Path):
+        raise TypeError(f"model must be a folder, or what read_checkpoint made, but got {checks.describe(model)}.")
     model = model if isinstance(model, MaskedModel) else read_checkpoint(model)
     target = Infilling(model, sentence, all_tokens=all_tokens)
     kernel = build_kernel(sampler, target)

@@ -175,7 +175,12 @@ def _check_function(embed_tokens: Any, length: int, vocabulary: int, size: int) 
     if not callable(embed_tokens):
         raise TypeError(f"embed_tokens is a function of one-hot rows, but got a {type(embed_tokens).__name__}.")
     rows = jax.ShapeDtypeStruct((length, vocabulary), jnp.result_type(float))
-    shape = jax.eval_shape(lambda e: embed_tokens(e), rows).shape
+    try:
+        shape = jax.eval_shape(lambda e: embed_tokens(e), rows).shape
+    except Exception as error:
+        raise ValueError(
+            f"embed_tokens cannot be evaluated on one-hot rows of shape {rows.shape}: {type(error).__name__}: {error}"
+        ) from error
     if shape != (size,):
         raise ValueError(
             f"embed_tokens gives an embedding of shape {shape} for a prompt, but those of the images have {size} "
@@ -349,7 +354,7 @@ def made_up_images(
 def random_prompt(seed: int, config: ClipConfig = SMALL) -> tuple[ClipPrompt, Bool[np.ndarray, " vocabulary"]]:
     """A tower that has learnt nothing, whose last two tokens are those of start and end, and which others there are."""
     size = config.vocab_size
-    tower = ClipText.random(jax.random.key(seed), config)
+    tower = ClipText.random(key_of(seed), config)
     return ClipPrompt(tower, size - 2, size - 1), np.arange(size) < size - 2
 
 

@@ -19,6 +19,9 @@ counts the references anew for every sentence; here thousands of references are 
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import Any
+
+from discrax.core import checks
 
 Words = Sequence[str]
 _ORDER = 4
@@ -28,8 +31,17 @@ def ngrams(sentence: Words, n: int) -> list[tuple[str, ...]]:
     return list(zip(*(sentence[i:] for i in range(n)), strict=False))
 
 
+def _check_words(sentences: Any) -> None:
+    """A sentence that is not split would be read letter by letter."""
+    if not isinstance(sentences, Sequence) or any(
+        not isinstance(each, Sequence) or isinstance(each, str) for each in sentences
+    ):
+        raise TypeError(f"Sentences are lists of words, such as [['a', 'cat']], but got {checks.describe(sentences)}.")
+
+
 def self_bleu(sentences: Sequence[Words]) -> float:
     """BLEU-4 of each sentence against the rest."""
+    _check_words(sentences)
     if len(sentences) < 2:
         raise ValueError(f"Self-BLEU compares sentences with one another, but there is {len(sentences)}.")
     # What the rest has most often: the most often of all, unless this sentence alone has it so often.
@@ -58,6 +70,8 @@ def _two_most_often(sentences: Iterable[Words], n: int) -> dict[tuple[str, ...],
 
 def corpus_bleu(sentences: Sequence[Words], corpus: Sequence[Words]) -> float:
     """BLEU-4 of sentences against all sentences of a corpus."""
+    _check_words(sentences)
+    _check_words(corpus)
     if not sentences or not corpus:
         raise ValueError("BLEU compares sentences with a corpus, but one of the two is empty.")
     matches, totals = [0] * _ORDER, [0] * _ORDER
@@ -85,7 +99,8 @@ def _bleu(matches: Sequence[int], totals: Sequence[int], length: int, reference_
 
 def unique_ngrams(sentences: Sequence[Words], n: int, corpus: Iterable[Words] | None = None) -> float:
     """The share of n-grams that occur once, or with a corpus that of the distinct ones that it has not."""
-    if n < 1:
+    _check_words(sentences)
+    if checks.whole("n", n) < 1:
         raise ValueError(f"An n-gram has at least one word, but n is {n}.")
     counts = Counter(gram for sentence in sentences for gram in ngrams(sentence, n))
     if not counts:

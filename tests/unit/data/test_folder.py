@@ -30,7 +30,7 @@ def test_a_file_is_found_and_checked(path, tmp_path, monkeypatch):
 
 def test_a_missing_file_is_a_sentence(tmp_path, monkeypatch):
     monkeypatch.delenv(folder.VARIABLE, raising=False)
-    with pytest.raises(ValueError, match=r"needs the data set gset: pass --data .*github.com/romank-rudolfovo"):
+    with pytest.raises(ValueError, match=r"needs the data set gset: pass its folder .*github.com/romank-rudolfovo"):
         data_file("gset/gset.npz")
     monkeypatch.setenv(folder.VARIABLE, str(tmp_path / "absent"))
     with pytest.raises(ValueError, match=r"There is no data folder .*absent.*github.com/romank-rudolfovo"):
