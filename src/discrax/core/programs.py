@@ -88,30 +88,28 @@ def _compile(
     function: Callable, arrays: Any, static: Any, settings: dict[str, Any], batched: Batched, place: tuple
 ) -> Callable:
     leaves, structure = jax.tree.flatten(arrays)
-    returned: list[Any] = []
+    returned: dict[str, Any] = {}  # what tracing finds beside the arrays
 
     def call(arrays):
         out = function(*eqx.combine(arrays, static), **settings)
         out_arrays, out_static = eqx.partition(out, eqx.is_array)
-        returned[:] = [out_static]
+        returned["static"] = out_static
         return out_arrays
 
     axes = (0,) if batched is True else (tuple(map(_axes_of_one_target, arrays)),)
     mapped = jax.vmap(call, in_axes=axes) if batched else call
 
     def flat(*leaves):
-        out_leaves, out_structure = jax.tree.flatten(mapped(jax.tree.unflatten(structure, leaves)))
-        returned.append(out_structure)
+        out_leaves, returned["structure"] = jax.tree.flatten(mapped(jax.tree.unflatten(structure, leaves)))
         return out_leaves
 
     # Unused arguments stay: two programs of one text must take their arrays in the same places.
     lowered = jax.jit(flat, keep_unused=True).lower(*leaves)
-    out_static, out_structure = returned
     execute = _executable(lowered, place)
 
     def run(arguments):
         out = execute(*jax.tree.leaves(eqx.filter(arguments, _is_array)))
-        return eqx.combine(jax.tree.unflatten(out_structure, out), out_static)
+        return eqx.combine(jax.tree.unflatten(returned["structure"], out), returned["static"])
 
     return run
 
