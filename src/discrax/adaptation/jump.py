@@ -97,7 +97,8 @@ def knob_values(kernel: Any, names: tuple[str, ...]) -> Float[Array, " knobs"]:
     return jnp.stack([jnp.asarray(read(name), jnp.float32) for name in names])
 
 
-def _check_fields(names: Any, window: Any) -> None:
+def _check_fields(names: Any, window: Any, num_windows: Any) -> None:
+    whole("num_windows", num_windows, least=0)
     if names is not None and (not isinstance(names, tuple) or not names or not all(isinstance(n, str) for n in names)):
         raise TypeError(f"names must be a tuple of knobs, such as ('sigma',), or None for all, but got {names!r}.")
     if window is not None:
@@ -222,7 +223,7 @@ class JumpProbes(_Windowed):
     def __check_init__(self):
         if self.rule not in ("robust", "paper"):
             raise ValueError(f"Unknown rule {self.rule!r}; known: robust, paper.")
-        _check_fields(self.names, self.window)
+        _check_fields(self.names, self.window, self.num_windows)
         if not isinstance(self.grid, tuple):
             raise TypeError(f"grid must be a tuple of settings, but got {describe(self.grid)}.")
 
@@ -356,7 +357,7 @@ class StepSearch(_Windowed):
     most_knobs: ClassVar[int | None] = 1
 
     def __check_init__(self):
-        _check_fields(self.names, self.window)
+        _check_fields(self.names, self.window, self.num_windows)
         if self.values is None:
             return
         values = real_array("values", self.values)
@@ -426,7 +427,7 @@ class GammaRule(_Windowed):
     num_windows: int = eqx.field(static=True, default=0)
 
     def __check_init__(self):
-        _check_fields(self.names, self.window)
+        _check_fields(self.names, self.window, self.num_windows)
 
     @property
     def title(self) -> str:

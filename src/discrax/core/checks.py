@@ -120,7 +120,7 @@ def _short(value: Any) -> str:
 
 
 def checked_arguments(function: Callable) -> Callable:
-    """Decorates what users call: arguments annotated as `int`, `float` or `str` are of that kind, or a sentence.
+    """Decorates what users call: arguments annotated as `int`, `float`, `bool` or `str` are of that kind.
 
     Whole numbers are counts or seeds, and others finite; what else they must be, the function says.
     """
@@ -146,6 +146,11 @@ def _text(name: str, value: Any) -> None:
         raise TypeError(f"{name} must be a name, but got {describe(value)}.")
 
 
+def _yes_or_no(name: str, value: Any) -> None:
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be True or False, but got {describe(value)}.")
+
+
 def _pair(name: str, value: Any) -> None:
     if real_array(name, value).shape != (2,):
         raise TypeError(f"{name} must be two numbers, but got {describe(value)}.")
@@ -161,13 +166,14 @@ def _number(name: str, value: Any) -> None:
 
 
 def _count(name: str, value: Any) -> None:
-    whole(name, value, least=0, most=2**62 if name == "seed" else 2**31 - 1)
+    whole(name, value, least=0, most=2**62 if name == "seed" else 10**9)
 
 
 _CHECKS: dict[Any, Callable[[str, Any], Any]] = {
     int: _count,
     float: _number,
     str: _text,
+    bool: _yes_or_no,
     tuple[float, float]: _pair,
     int | None: _or_none(_count),
     float | None: _or_none(_number),

@@ -12,6 +12,7 @@ import itertools
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -121,7 +122,7 @@ class Space(eqx.Module):
 
     def check(self, x: Array | np.ndarray) -> None:
         """Raises a ValueError that says what is wrong if `x` is not a state (or a batch of states) of this space."""
-        x = np.asarray(x)
+        x = _as_array("A state", x)
         batch = x.ndim - len(self.shape)
         if batch < 0 or x.shape[batch:] != self.shape:
             raise ValueError(f"Expected a state of shape {self.shape}, but got an array of shape {x.shape}.")
@@ -168,21 +169,29 @@ def checked_shape(shape: int | Sequence[int]) -> tuple[int, ...]:
     return sizes
 
 
+def _as_array(name: str, value: Any) -> np.ndarray:
+    try:
+        return np.asarray(value)
+    except ValueError:
+        raise ValueError(f"{name} must be an array, but got {describe(value)}.") from None
+
+
 def _frozen(shape: tuple[int, ...], num_levels: int, mask, codes) -> Frozen | None:
     if mask is None:
         if codes is not None:
             raise ValueError("frozen_codes was given without `frozen`, the mask of the sites it holds for.")
         return None
-    mask = np.asarray(mask)
+    mask = _as_array("frozen", mask)
     if mask.shape != shape or mask.dtype != np.bool_:
         raise ValueError(f"frozen must be a boolean mask of shape {shape}, but got {mask.dtype} of shape {mask.shape}.")
     if mask.all():
         raise ValueError("All sites are frozen: there is nothing to sample.")
-    codes = np.zeros(shape, np.int64) if codes is None else np.asarray(codes)
+    codes = np.zeros(shape, np.int64) if codes is None else _as_array("frozen_codes", codes)
     if not np.issubdtype(codes.dtype, np.integer):
         raise ValueError(f"frozen_codes must hold integer codes, but got an array of {codes.dtype}.")
     if codes.shape != shape or ((codes < 0) | (codes >= num_levels)).any():
-        raise ValueError(f"frozen_codes must have shape {shape} and codes in 0..{num_levels - 1}.")
+        came = f"shape {codes.shape}" if codes.shape != shape else f"codes {codes.min()}..{codes.max()}"
+        raise ValueError(f"frozen_codes must have shape {shape} and codes in 0..{num_levels - 1}, but got {came}.")
     order = np.argsort(mask.reshape(-1), kind="stable")
     return Frozen(
         jnp.asarray(mask),

@@ -71,8 +71,7 @@ def lambda_shift(W: Any, *, floor: float = 1e-3) -> Diagonal:
     """D = lambda I with lambda = max(floor, -lambda_min(W))."""
     begin = time.perf_counter()
     W, scale = checked(W)
-    if not floor >= 0:
-        raise ValueError(f"The floor of the shift is at least 0, but got {floor}.")
+    number("The floor of the shift", floor, least=0)
     lower, upper = smallest_eigenvalue(W)
     objective, bound = max(floor, -scale * lower), max(floor, -scale * upper)
     solution = Solution(np.full(W.shape[0], objective / scale), objective / scale, bound / scale, 1)

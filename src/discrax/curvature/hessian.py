@@ -59,7 +59,7 @@ def checked_matrix(W: Any, name: str = "W") -> Any:
     """A symmetric matrix as numpy array (or scipy.sparse as it is); a ValueError says what is wrong."""
     is_sparse = hasattr(W, "tocoo")
     W = W if is_sparse else real_array(name, W)
-    if W.ndim != 2 or W.shape[0] != W.shape[1]:
+    if W.ndim != 2 or W.shape[0] != W.shape[1] or not W.shape[0]:
         raise ValueError(f"{name} must be a square matrix, but got shape {W.shape}.")
     if is_sparse:
         real_array(name, W.data)

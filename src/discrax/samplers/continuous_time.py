@@ -18,6 +18,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Integer, PRNGKeyArray
 
+from discrax.core.checks import checked_arguments
 from discrax.core.kernel import Info, Rated, State, replaced, start_state
 from discrax.core.levels import is_level, log_sum_exp_levels
 from discrax.core.target import Target, effective_ratios
@@ -101,6 +102,7 @@ class DLMC(_ContinuousTime):
     per_rate: bool = eqx.field(static=True)
     is_euler: ClassVar[bool] = False
 
+    @checked_arguments
     def __init__(self, time: float = 3.0, balancing: str | Balancing = "sqrt", per_rate: bool = True):
         self.time, self.balancing, self.per_rate = positive("time", time), get_balancing(balancing), per_rate
 
@@ -113,5 +115,6 @@ class DLMCf(_ContinuousTime):
     per_rate: bool = eqx.field(static=True)
     is_euler: ClassVar[bool] = True
 
+    @checked_arguments
     def __init__(self, time: float = 3.0, balancing: str | Balancing = "sqrt", per_rate: bool = True):
         self.time, self.balancing, self.per_rate = positive("time", time), get_balancing(balancing), per_rate

@@ -38,7 +38,7 @@ class RandomWalk(PathKernel):
 
     def __init__(self, path_length: float = 1.0, reach: int | None = None):
         self.path_length, self.capacity = initial_length(path_length)
-        self.reach = None if reach is None else whole("reach", reach, least=1)
+        self.reach = None if reach is None else whole("reach", reach, least=1, most=2**31 - 1)
 
     def init(self, target: Target, x: Integer[Array, "*shape"]) -> State:
         value = log_prob(target, x)

@@ -16,6 +16,10 @@ def _leaf(value) -> Float[Array, ""]:
     return leaf_number("A number of a schedule", value).astype(jnp.float32)
 
 
+def _positive(value) -> Float[Array, ""]:
+    return leaf_number("A number of this schedule", value, above=0).astype(jnp.float32)
+
+
 class Constant(eqx.Module):
     """value"""
 
@@ -40,10 +44,10 @@ class Exponential(eqx.Module):
 class Power(eqx.Module):
     """max((scale / (offset + t)) ** exponent, floor)"""
 
-    scale: Float[Array, ""] = eqx.field(converter=_leaf)
-    offset: Float[Array, ""] = eqx.field(converter=_leaf)
-    floor: Float[Array, ""] = eqx.field(converter=_leaf)
-    exponent: Float[Array, ""] = eqx.field(converter=_leaf, default=0.5)
+    scale: Float[Array, ""] = eqx.field(converter=_positive)
+    offset: Float[Array, ""] = eqx.field(converter=_positive)
+    floor: Float[Array, ""] = eqx.field(converter=_positive)
+    exponent: Float[Array, ""] = eqx.field(converter=_positive, default=0.5)
 
     def __call__(self, t: Float[Array, ""]) -> Float[Array, ""]:
         return jnp.maximum((self.scale / (self.offset + t)) ** self.exponent, self.floor)
@@ -57,9 +61,9 @@ class Power(eqx.Module):
 class Geometric(eqx.Module):
     """max(start * rate ** t, floor)"""
 
-    start: Float[Array, ""] = eqx.field(converter=_leaf)
-    rate: Float[Array, ""] = eqx.field(converter=_leaf)
-    floor: Float[Array, ""] = eqx.field(converter=_leaf, default=1e-30)
+    start: Float[Array, ""] = eqx.field(converter=_positive)
+    rate: Float[Array, ""] = eqx.field(converter=_positive)
+    floor: Float[Array, ""] = eqx.field(converter=_positive, default=1e-30)
 
     def __call__(self, t: Float[Array, ""]) -> Float[Array, ""]:
         return jnp.maximum(self.start * self.rate**t, self.floor)

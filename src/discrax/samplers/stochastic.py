@@ -38,6 +38,7 @@ from jax.scipy.special import logsumexp
 from jaxtyping import Array, Bool, Float, Int, Integer, PRNGKeyArray
 
 from discrax.core import random
+from discrax.core.checks import checked_arguments
 from discrax.core.kernel import Info, Kernel, State, scalar_info
 from discrax.core.levels import draw_levels, is_level
 from discrax.core.stochastic import (
@@ -81,6 +82,7 @@ class SGDLD(_FromBatches):
     exact: bool = eqx.field(static=True)
     weigh: str = eqx.field(static=True)
 
+    @checked_arguments
     def __init__(
         self,
         step: float | Schedule = 0.3,
@@ -159,6 +161,7 @@ class LocalSearch(_FromBatches):
     cache: bool = eqx.field(static=True)
     sites_changed: ClassVar[int | str | None] = 1
 
+    @checked_arguments
     def __init__(self, cache: bool = True):
         self.cache = cache
 
