@@ -28,6 +28,7 @@ from jaxtyping import Float, Integer
 from discrax.bench.cell import Call, Cell
 from discrax.bench.measure import Experiment, check_complete, kernel_of, target_of
 from discrax.bench.store import Number, Timing
+from discrax.core import random
 from discrax.core.kernel import Kernel
 from discrax.problems.circuits import ApproximateCircuit
 from discrax.problems.facility import FacilityLocation
@@ -125,7 +126,7 @@ def placed() -> Experiment:
 
     def run(cell: Cell) -> tuple[list[Number], Timing]:
         made = _circuits(cell.target)
-        keys = jax.random.split(jax.random.key(cell.seed), 2 * len(made))
+        keys = random.split(jax.random.key(cell.seed), 2 * len(made))
         begin = time.perf_counter()
         results = sample_together(
             list(keys[: len(made)]),

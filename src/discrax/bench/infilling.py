@@ -26,6 +26,7 @@ from discrax.bench.cell import Call, Cell
 from discrax.bench.measure import Experiment
 from discrax.bench.optimisation import TimedAtStart
 from discrax.bench.store import Number, Timing
+from discrax.core import random
 from discrax.core.kernel import replaced
 from discrax.data.folder import data_folder
 from discrax.samplers import get_sampler
@@ -128,7 +129,7 @@ def infilling(top: int) -> Experiment:
         kept, log_probs, runs = [], [], []
         for i, sentence in enumerate(task.masked):
             found = infill(
-                jax.random.fold_in(jax.random.key(cell.seed), i),
+                random.fold_in(jax.random.key(cell.seed), i),
                 task.model,
                 sentence,
                 sampler=cell.sampler(),

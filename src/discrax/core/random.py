@@ -7,7 +7,8 @@ Word `i` of a key depends on the key and on `i` alone, so draws do not depend on
 
 The uses of a key are kept apart by the first word of the counter. JAX counts there in 64 bits from 0, so no key or word
 that it makes of a key is one that is made here: `split` and `fold_in` share no child with each other or with JAX's.
-All randomness of this library comes from here.
+All of this library's randomness comes from here, but for the first weights of networks and draws of users' functions,
+which JAX makes from keys that were split here.
 """
 
 import jax

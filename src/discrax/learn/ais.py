@@ -34,7 +34,7 @@ from discrax.core.driver import Recorder, chunk_length, drive, start
 from discrax.core.interrupts import Interrupts
 from discrax.core.kernel import Kernel, Sized, State, Tunable, replaced
 from discrax.core.levels import draw_levels
-from discrax.core.programs import compiled
+from discrax.core.programs import compiled, reads_user_code
 from discrax.core.space import Categorical, Space
 from discrax.core.target import Evaluation, ExactRatios, Target, check_target, evaluate, offered, temper
 from discrax.samplers import build_kernel
@@ -94,6 +94,7 @@ class AIS(NamedTuple):
         return float(values.mean()) - self.log_Z, math.hypot(of_rows, self.error)
 
 
+@reads_user_code()
 def ais(
     key: PRNGKeyArray,
     target: Target,

@@ -4,7 +4,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
-from discrax.core import checks
+from discrax.core import checks, random
 
 MODELS = ("rbm", "ising", "potts", "resnet", "convnet", "quadratic-convnet")
 Model = Literal["rbm", "ising", "potts", "resnet", "convnet", "quadratic-convnet"]
@@ -149,7 +149,7 @@ def build(config: dict[str, Any], images: Any = None) -> Any:
     from discrax.learn import models
 
     name, shape, levels = config["model"], tuple(config["shape"]), config["levels"]
-    key = jax.random.fold_in(jax.random.key(config["seed"]), 1)
+    key = random.fold_in(jax.random.key(config["seed"]), 1)
     frequencies = np.full(shape if levels == 2 else (*shape, levels), 1 / levels) if images is None else images.mean
     space = models.image_space(shape, levels)
     logits, num_sites = models.log_odds(frequencies, space), space.num_sites

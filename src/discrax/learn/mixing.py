@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from discrax.core import checks, random
 from discrax.core.interrupts import Interrupts
 from discrax.core.kernel import Kernel
+from discrax.core.programs import reads_user_code
 from discrax.core.target import Target, check_target
 from discrax.learn.ais import log_probs_of, split_key
 from discrax.sampling import sample
@@ -31,6 +32,7 @@ class MixingCurve(NamedTuple):
     kernel: Kernel
 
 
+@reads_user_code()
 def mixing_curves(
     key: PRNGKeyArray,
     target: Target,
@@ -79,6 +81,7 @@ def mixing_curves(
     return curves
 
 
+@reads_user_code()
 def snapshots(
     key: PRNGKeyArray,
     target: Target,

@@ -99,7 +99,7 @@ def convnet(
     key: PRNGKeyArray, shape: tuple[int, int] = (16, 16), *, num_levels: int = 2, quadratic: bool = False
 ) -> NetworkModel:
     """The convolutional network of Rhodes and Gutmann (2022); `quadratic` adds couplings of all pairs and a bias."""
-    space, (for_network, for_pairs) = image_space(shape, num_levels), jax.random.split(random.as_threefry(key), 2)
+    space, (for_network, for_pairs) = image_space(shape, num_levels), random.split(random.as_threefry(key), 2)
     if quadratic and num_levels != 2:
         raise ValueError(f"Couplings between pixels are for binary images, but num_levels is {num_levels}.")
     network = initialised(for_network, ConvNet, 1 if num_levels == 2 else num_levels, shape)

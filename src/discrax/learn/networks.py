@@ -9,6 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from discrax.core import random
+
 Network = TypeVar("Network", bound=eqx.Module)
 
 
@@ -20,7 +22,7 @@ class ResidualBlock(eqx.Module):
     shortcut: eqx.nn.Conv2d | None
 
     def __init__(self, key: PRNGKeyArray, width: int, stride: int):
-        keys = jax.random.split(key, 3)
+        keys = random.split(random.as_threefry(key), 3)
         self.first = eqx.nn.Conv2d(width, width, 3, stride, 1, key=keys[0])
         self.second = eqx.nn.Conv2d(width, width, 3, 1, 1, key=keys[1])
         self.shortcut = None if stride == 1 else eqx.nn.Conv2d(width, width, 3, stride, 1, key=keys[2])
@@ -41,7 +43,7 @@ class ResNet(eqx.Module):
     head: eqx.nn.Linear
 
     def __init__(self, key: PRNGKeyArray, channels: int, width: int = 64, num_blocks: int = 8):
-        for_stem, for_head, *for_blocks = jax.random.split(key, num_blocks + 2)
+        for_stem, for_head, *for_blocks = random.split(random.as_threefry(key), num_blocks + 2)
         self.stem = eqx.nn.Conv2d(channels, width, 3, 1, 1, key=for_stem)
         self.blocks = [ResidualBlock(each, width, 2 if i < 2 else 1) for i, each in enumerate(for_blocks)]
         self.head = eqx.nn.Linear(width, "scalar", key=for_head)
@@ -63,7 +65,7 @@ class ConvNet(eqx.Module):
     head: eqx.nn.Linear
 
     def __init__(self, key: PRNGKeyArray, channels: int, shape: tuple[int, int] = (16, 16)):
-        for_head, *for_layers = jax.random.split(key, len(_LAYERS) + 1)
+        for_head, *for_layers = random.split(random.as_threefry(key), len(_LAYERS) + 1)
         self.layers = []
         for each, (width, size, stride, padding) in zip(for_layers, _LAYERS, strict=True):
             self.layers.append(eqx.nn.Conv2d(channels, width, size, stride, padding, key=each))

@@ -39,7 +39,7 @@ from discrax.core.driver import Adapter, Ensemble, Recorder, run_chunk
 from discrax.core.files import UnusableFile
 from discrax.core.interrupts import Interrupts
 from discrax.core.kernel import Kernel, Sized, Tunable
-from discrax.core.programs import compiled
+from discrax.core.programs import compiled, reads_user_code
 from discrax.core.target import Target, check_target
 from discrax.curvature.hessian import Preconditioned
 from discrax.data import Images
@@ -102,6 +102,7 @@ class Settings(NamedTuple):
     refresh: Callable[[Any, Any], Any] | None
 
 
+@reads_user_code()
 def pcd(
     key: PRNGKeyArray,
     model: Target,

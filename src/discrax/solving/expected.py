@@ -24,7 +24,7 @@ from discrax.core import random
 from discrax.core.checks import number, whole
 from discrax.core.interrupts import Interrupts
 from discrax.core.kernel import Kernel
-from discrax.core.programs import compiled
+from discrax.core.programs import compiled, reads_user_code
 from discrax.core.seeds import key_of
 from discrax.core.stochastic import StochasticTarget
 from discrax.problems.facility import FacilityLocation
@@ -47,6 +47,7 @@ class Expected:
     is_complete: bool = True  # False if it was interrupted, and then less sure
 
 
+@reads_user_code()
 def minimise_expected(
     key: PRNGKeyArray,
     target: StochasticTarget,

@@ -20,6 +20,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+from discrax.core import random
+
 ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
     "gelu": partial(jax.nn.gelu, approximate=False),
     "gelu_new": partial(jax.nn.gelu, approximate=True),
@@ -96,7 +98,7 @@ class Bert(eqx.Module):
     def random(key: PRNGKeyArray, config: BertConfig, scale: float = 0.02) -> "Bert":
         """A model that has learnt nothing."""
         hidden, wide, layers = config.hidden_size, config.intermediate_size, (config.num_hidden_layers,)
-        keys = iter(jax.random.split(key, 10))
+        keys = iter(random.split(random.as_threefry(key), 10))
 
         def normal(*shape: int) -> Array:
             return scale * jax.random.normal(next(keys), shape, jnp.float32)

@@ -24,6 +24,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+from discrax.core import random
 from discrax.text import bert
 from discrax.text.bert import Affine, Norm
 from discrax.text.bpe import BytePairs
@@ -93,7 +94,7 @@ class ClipText(eqx.Module):
     def random(key: PRNGKeyArray, config: ClipConfig = SMALL) -> "ClipText":
         """A tower that has learnt nothing, with the variances from which CLIP was trained."""
         hidden, wide, stack = config.hidden_size, config.intermediate_size, (config.num_hidden_layers,)
-        keys = iter(jax.random.split(key, 9))
+        keys = iter(random.split(random.as_threefry(key), 9))
         into_residual = (2 * hidden * config.num_hidden_layers) ** -0.5
 
         def normal(scale: float, *shape: int) -> Array:

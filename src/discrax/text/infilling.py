@@ -32,7 +32,7 @@ from discrax.core import checks, random
 from discrax.core.driver import Adapter
 from discrax.core.kernel import Kernel
 from discrax.core.levels import draw_levels
-from discrax.core.programs import compiled
+from discrax.core.programs import compiled, reads_user_code
 from discrax.core.space import Categorical
 from discrax.core.target import Target
 from discrax.curvature.hessian import LARGEST, Preconditioned
@@ -124,6 +124,7 @@ class Infilled:
     run: Result = field(repr=False)  # of all chains
 
 
+@reads_user_code()
 def infill(
     key: PRNGKeyArray,
     model: MaskedModel | str | Path,

@@ -30,7 +30,7 @@ from jaxtyping import Array, Bool, Float, Int, Integer, Key, PRNGKeyArray
 
 from discrax.core import checks, random
 from discrax.core.kernel import Kernel
-from discrax.core.programs import compiled
+from discrax.core.programs import compiled, reads_user_code
 from discrax.core.seeds import key_of
 from discrax.core.space import Categorical
 from discrax.core.stochastic import StochasticTarget
@@ -266,6 +266,7 @@ def _similarities(target: PromptTarget, states: Integer[Array, "states length"])
     return jax.vmap(lambda x: target.log_prob(target.space.embed(x)))(states)
 
 
+@reads_user_code()
 def continuous_relaxation(
     key: PRNGKeyArray,
     target: PromptTarget,
