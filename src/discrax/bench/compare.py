@@ -102,7 +102,11 @@ class Comparison:
 
 def compare_runs(run_a: str | Path, run_b: str | Path) -> Comparison:
     """Cells of equal id are compared, else cells of equal labels (which name the sampler) and seed."""
-    return compare_rows(store.read_rows(run_a), store.read_rows(run_b))
+    rows = [store.read_rows(run) for run in (run_a, run_b)]
+    for run, found in zip((run_a, run_b), rows, strict=True):
+        if not found:
+            raise ValueError(f"{run} holds a run without a single finished cell; `discrax bench run` goes on with it.")
+    return compare_rows(*rows)
 
 
 def compare_rows(rows_a: list[Row], rows_b: list[Row]) -> Comparison:

@@ -130,15 +130,13 @@ def standing_of(path: Path) -> Standing | None:
 
 
 def read_rows(run: str | Path) -> list[dict[str, Any]]:
-    """All rows of a run, labels as dictionaries; a folder that has none is a sentence."""
+    """All rows of a run, labels as dictionaries; a folder that is no run is a sentence."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     read_about(run)
     run = Path(run)
     paths = sorted((run / ROWS).glob("*.parquet"))
-    if not paths:
-        raise ValueError(f"{run} holds a run without a single finished cell; `discrax bench run` goes on with it.")
     rows: list[dict[str, Any]] = []
     for path in paths:
         try:

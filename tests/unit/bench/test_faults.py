@@ -327,8 +327,9 @@ def test_folders_that_are_no_run_are_sentences(suite, tmp_path, verb):
         do(tmp_path / "empty")
     again(suite, tmp_path / "run")
     shutil.rmtree(tmp_path / "run" / "rows")
-    with pytest.raises(ValueError, match="holds a run without a single finished cell"):
-        do(tmp_path / "run")
+    if verb == "compare":  # a report says what is still to be run
+        with pytest.raises(ValueError, match="holds a run without a single finished cell"):
+            do(tmp_path / "run")
     for content in ("{", "[]", "{}"):
         (tmp_path / "run" / "run.json").write_text(content)
         with pytest.raises(ValueError, match=r"run.json (cannot be read|does not describe a run)"):

@@ -23,7 +23,7 @@ def test_a_sentence_is_filled_in_printed_and_written(checkpoint, tmp_path, capsy
 def test_mistakes_are_sentences(checkpoint, tmp_path):
     with pytest.raises(ValueError, match="nowhere does not exist"):
         infill_sentence("the [MASK]", tmp_path / "nowhere")
-    with pytest.raises(ValueError, match="--out is the file"):
+    with pytest.raises(OSError, match="it is a folder, and a file was expected"):
         infill_sentence("the [MASK]", checkpoint, out=tmp_path)
 
 
