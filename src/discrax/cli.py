@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 
-from discrax.core.interrupts import terminate_as_interrupt
+from discrax.core.interrupts import Interrupts
 
 
 def demo(
@@ -75,9 +75,9 @@ def bench() -> None:
 
 
 def main() -> None:
-    terminate_as_interrupt()
     try:
-        run(sys.argv[1:])
+        with Interrupts(at_once=True):
+            run(sys.argv[1:])
     except KeyboardInterrupt:
         sys.exit("discrax: interrupted.")
     except Exception as error:

@@ -15,25 +15,31 @@ from typing import Any
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)  # Ctrl-C, and what schedulers and `timeout` send
 
 
+_listening: "list[Interrupts]" = []  # the innermost last
+
+
 class Interrupts:
     """Listens for the time of a `with` block: `requested` says whether a signal has come.
 
     Only the main thread may listen; elsewhere, and where a program has handlers of its own, `requested` stays False.
-    Blocks may be nested: the innermost hears the signal, and says so in what it returns.
+    Blocks may be nested: the innermost hears the signal, and says so in what it returns. One that begins after a signal
+    has come to the block around it is asked to end at once.
+
+    With `at_once` the first signal raises too: for a whole command, whose reading of files has nothing to keep. An
+    exception that falls into somebody's clean-up is swallowed there, as in JAX's start; the request is not.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, at_once: bool = False) -> None:
         self.requested = False
-        self._raises = False
+        self._at_once = at_once
         self._before: dict[signal.Signals, Any] = {}
 
     def __enter__(self) -> "Interrupts":
         if threading.current_thread() is not threading.main_thread():
             return self
+        self.requested = bool(_listening) and _listening[-1].requested
+        _listening.append(self)
         for number in _SIGNALS:
-            outer = getattr(signal.getsignal(number), "__self__", None)
-            if isinstance(outer, Interrupts) and outer.requested:  # what ends does not begin anything new
-                self.requested = True
             if _is_ours_to_take(signal.getsignal(number)):
                 self._before[number] = signal.signal(number, self._hear)
         return self
@@ -42,10 +48,12 @@ class Interrupts:
         for number, before in self._before.items():
             signal.signal(number, before)
         self._before = {}
+        if self in _listening:
+            _listening.remove(self)
 
     def _hear(self, number: int, frame: FrameType | None) -> None:
-        is_first, self.requested = not self.requested, True
-        if self._raises or not is_first:
+        is_second, self.requested = self.requested, True
+        if is_second or self._at_once:
             raise KeyboardInterrupt
 
     def raise_if_requested(self) -> None:
@@ -53,24 +61,8 @@ class Interrupts:
         if self.requested:
             raise KeyboardInterrupt
 
-    @contextmanager
-    def at_once(self) -> Iterator[None]:
-        """For waiting for others, when nothing is at stake here: a signal raises KeyboardInterrupt."""
-        self._raises = True
-        try:
-            self.raise_if_requested()
-            yield
-        finally:
-            self._raises = False
-
 
 def _is_ours_to_take(handler: Any) -> bool:
     """Python's own handlers and ours; a program that handles a signal itself knows why, and one may ignore it."""
     mine = isinstance(getattr(handler, "__self__", None), Interrupts)
     return mine or handler in (signal.default_int_handler, signal.SIG_DFL)
-
-
-def terminate_as_interrupt() -> None:
-    """Makes SIGTERM what Ctrl-C is for a whole command: outside of an `Interrupts` block, a KeyboardInterrupt."""
-    if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
-        signal.signal(signal.SIGTERM, signal.default_int_handler)

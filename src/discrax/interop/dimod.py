@@ -22,6 +22,7 @@ from discrax.core.interrupts import Interrupts
 from discrax.problems.problem import BinaryQuadratic
 from discrax.problems.qubo import QUBO
 from discrax.solving.clock import Budget, Clock
+from discrax.solving.memory import check_memory
 from discrax.solving.schedules import checked_betas
 from discrax.solving.sites import search_by_sites
 
@@ -112,13 +113,24 @@ class DiscraxSampler(dimod.Sampler, dimod.Initialized):
             raise TypeError(f"A seed is an integer from 0 to 2^32 - 1, but got {seed!r}.")
         elif not 0 <= seed < 2**32:
             raise ValueError(f"A seed is an integer from 0 to 2^32 - 1, but got {seed}.")
-        parsed = self.parse_initial_states(
-            bqm,
-            num_reads=num_reads,
-            initial_states=initial_states,
-            initial_states_generator=initial_states_generator,  # pyright: ignore[reportArgumentType]
-            seed=seed,
-        )
+        if not isinstance(bqm, dimod.BinaryQuadraticModel):
+            raise TypeError(f"What to sample is a dimod.BinaryQuadraticModel, but got {describe(bqm)}.")
+        if num_reads is not None:
+            whole("num_reads", num_reads, least=1)
+            check_memory(f"{num_reads:,} reads", 40.0 * num_reads * len(bqm.variables), "use fewer num_reads")
+        try:
+            parsed = self.parse_initial_states(
+                bqm,
+                num_reads=num_reads,
+                initial_states=initial_states,
+                initial_states_generator=initial_states_generator,  # pyright: ignore[reportArgumentType]
+                seed=seed,
+            )
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                "initial_states are states of the model's variables, and their generator is 'random', 'tile' or "
+                f"'none', but: {error}."
+            ) from error
         variables = tuple(bqm.variables)
         order = [parsed.initial_states.variables.index(variable) for variable in variables]
         states = (parsed.initial_states.record.sample[:, order] > 0).astype(np.int8)

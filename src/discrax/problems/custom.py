@@ -113,7 +113,10 @@ class Custom(Problem):
     def violations(self, x: Integer[np.ndarray, "*batch n"]) -> Float[np.ndarray, "*batch"]:
         if self._violations is None:
             return np.zeros(np.shape(x)[:-1])
-        return _in_double_precision(self._violations, self.space, x)
+        found = _in_double_precision(self._violations, self.space, x)
+        if (found < 0).any():
+            raise ValueError(f"The violations of a state must not be negative, but of some they are {found.min():g}.")
+        return found
 
     def repair(self, x: Integer[np.ndarray, " n"]) -> Integer[np.ndarray, " n"]:
         return self.repair_in_time(x, lambda: False)
@@ -213,13 +216,17 @@ def _check_traceable(name: str, function: Any, space: Space) -> None:
     if not callable(function):
         raise TypeError(f"The {name} must be a function of the embedding, but got {type(function).__name__}.")
     e = embedding_of(space)
+    returned: list[Any] = []
     try:
-        value = jax.eval_shape(lambda e: function(e), e)  # an object may be callable and not hashable
+        jax.eval_shape(lambda e: returned.append(function(e)), e)
     except Exception as error:
         raise TypeError(
             f"The {name} must be a function that JAX can trace, but on an array of shape {e.shape} it raises "
             f"{type(error).__name__}: {_first_line(error)} Write it with jax.numpy (jnp.where in place of if)."
         ) from error
+    (value,) = returned
+    if isinstance(value, bool | int | float | complex):
+        value = np.asarray(value)
     if getattr(value, "shape", None) != ():
         raise ValueError(
             f"The {name} must return one number, but on an array of shape {e.shape} it returns "

@@ -22,18 +22,21 @@ from collections.abc import Iterator
 import numpy as np
 from jaxtyping import Int
 
+from discrax.core.checks import describe, number, whole
 from discrax.problems.graph import Graph
 
 Seed = int | list[int] | np.random.Generator
 
+_MOST_EDGES = 1_000_000_000
+
 
 def erdos_renyi(num_nodes: int, density: float, seed: Seed = 0) -> Graph:
     """Each pair of nodes is joined with probability `density`."""
-    _check_nodes(num_nodes)
-    if not 0 <= density <= 1:
-        raise ValueError(f"A density is between 0 and 1, but got {density}.")
+    whole("num_nodes", num_nodes, least=0)
+    number("density", density, least=0, most=1)
+    _check_edges(density * num_nodes * (num_nodes - 1) / 2)
     num_pairs = num_nodes * (num_nodes - 1) // 2
-    joined = _successes(num_pairs, density, np.random.default_rng(seed))
+    joined = _successes(num_pairs, density, _generator(seed))
     # Pairs are counted row by row: those of node i with later nodes begin at start[i].
     lengths = np.arange(num_nodes - 1, -1, -1)
     start = np.cumsum(lengths) - lengths
@@ -44,10 +47,12 @@ def erdos_renyi(num_nodes: int, density: float, seed: Seed = 0) -> Graph:
 
 def barabasi_albert(num_nodes: int, attached: int, seed: Seed = 0) -> Graph:
     """Grown from a star of `attached` + 1 nodes: each new node joins `attached` others, drawn by their degrees."""
-    _check_nodes(num_nodes)
+    whole("num_nodes", num_nodes, least=0)
+    whole("attached", attached)
     if not 1 <= attached < num_nodes:
         raise ValueError(f"A node attaches to between 1 and {num_nodes - 1} others here, but got {attached}.")
-    generator = np.random.default_rng(seed)
+    _check_edges(float(num_nodes) * attached)
+    generator = _generator(seed)
     edges = np.empty((num_nodes - attached, attached, 2), np.int64)
     edges[0, :, 0] = np.arange(attached)
     edges[0, :, 1] = attached
@@ -73,15 +78,14 @@ def rb_model(
 ) -> Graph:
     """Cliques whose nodes conflict at random. `is_planted`: there is an independent set with a node of each clique."""
     n, k, p = num_cliques, clique_size, tightness
-    if n < 2 or k < 2:
-        raise ValueError(f"Model RB needs two cliques or more, of two nodes or more, but got {n} of {k}.")
-    if not 0 < p < 1:
-        raise ValueError(f"A tightness is between 0 and 1, both excluded, but got {p}.")
-    if ratio is not None and ratio < 0:
-        raise ValueError(f"A ratio of constraints is not negative, but got {ratio}.")
-    generator = np.random.default_rng(seed)
+    whole("num_cliques", n, least=2)
+    whole("clique_size", k, least=2)
+    number("tightness", p, above=0, below=1)
     if ratio is None:
         ratio = -math.log(k) / math.log(n) / math.log(1 - p)
+    number("ratio", ratio, least=0)
+    _check_edges(n * k * (k - 1.0) / 2 + ratio * n * math.log(n) * k * k)
+    generator = _generator(seed)
     num_constraints = max(int(ratio * n * math.log(n)) - 1, 0)
     first = generator.integers(n, size=num_constraints)
     second = (first + generator.integers(1, n, size=num_constraints)) % n
@@ -158,14 +162,27 @@ def _unweighted(num_nodes: int, edges: Int[np.ndarray, "m 2"]) -> Graph:
 
 
 def _generators(count: int, seed: int) -> Iterator[np.random.Generator]:
-    return (np.random.default_rng([seed, i]) for i in range(count))
+    whole("count", count, least=0)
+    return (_generator([whole("seed", seed, least=0), i]) for i in range(count))
 
 
-def _check_nodes(num_nodes: int) -> None:
-    if num_nodes < 0:
-        raise ValueError(f"A number of nodes is not negative, but got {num_nodes}.")
+def _generator(seed: Seed) -> np.random.Generator:
+    try:
+        return np.random.default_rng(seed)
+    except (TypeError, ValueError):
+        raise ValueError(f"A seed is a whole number, at least 0, but got {describe(seed)}.") from None
+
+
+def _check_edges(expected: float) -> None:
+    if expected > _MOST_EDGES:
+        raise ValueError(
+            f"Graphs of up to {_MOST_EDGES:,} edges are made here, but this one would have about {expected:.1e}, which "
+            f"take {expected * 24 / 2**30:,.0f} GiB."
+        )
 
 
 def _check_sizes(low: int, high: int) -> None:
+    whole("low", low)
+    whole("high", high)
     if not 0 <= low <= high:
         raise ValueError(f"Sizes go from low to high, but got {low} and {high}.")

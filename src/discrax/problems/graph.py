@@ -65,14 +65,12 @@ class Graph:
                 first, second = weights[different[0]], weights[different[0] + 1]
                 raise ValueError(f"The edge {i}-{j} is given twice, with the weights {first:g} and {second:g}.")
             edges, weights = edges[~again], weights[~again]
-        if names is not None and len(names) != num_nodes:
-            raise ValueError(f"There are {num_nodes} nodes, but {len(names)} names.")
         return cls(
             num_nodes,
             edges,
             weights,
             _one_each("node weights", node_weights, num_nodes),
-            None if names is None else tuple(names),
+            checked_names(names, num_nodes, "nodes"),
         )
 
     @classmethod
@@ -147,6 +145,18 @@ def check_sum(what: str, *terms: Float[np.ndarray, "..."]) -> None:
     total = sum(float(np.abs(each).sum()) for each in terms)
     if not total < _MOST_IN_ALL:
         raise ValueError(f"{what} must add up to less than {_MOST_IN_ALL:.0e}, but they do not; divide by the largest.")
+
+
+def checked_names(names: Any, count: int, of: str) -> tuple[Hashable, ...] | None:
+    if names is None:
+        return None
+    try:
+        names = tuple(names)
+    except TypeError:
+        raise TypeError(f"names are a list, one for each of the {count} {of}, but got {describe(names)}.") from None
+    if len(names) != count:
+        raise ValueError(f"There are {count} {of}, but {len(names)} names.")
+    return names
 
 
 def check_num_nodes(num_nodes: int, num_edges: int) -> None:

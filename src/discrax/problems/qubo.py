@@ -19,7 +19,7 @@ import numpy as np
 from jaxtyping import Float, Int, Integer
 
 from discrax.core.checks import number, real_array
-from discrax.problems.graph import check_num_nodes, check_sum
+from discrax.problems.graph import check_num_nodes, check_sum, checked_names
 from discrax.problems.problem import BinaryProblem, BinaryQuadratic
 from discrax.problems.readers import QuadraticForm, read_qubo
 from discrax.problems.states import Flips, per_state, plain, totals
@@ -92,11 +92,10 @@ class QUBO(BinaryProblem):
         n = len(energy.linear)
         if n == 0:
             raise ValueError("A QUBO needs at least one variable, but this one is empty.")
-        if names is not None and len(names) != n:
-            raise ValueError(f"There are {n} variables, but {len(names)} names.")
+        names = checked_names(names, n, "variables")
         vars(self).update(
             energy=energy.in_bits() if is_spin else energy,
-            names=None if names is None else tuple(names),
+            names=names,
             is_spin=is_spin,
         )
 

@@ -33,6 +33,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
+from discrax.core.checks import describe
+from discrax.core.files import write_whole
 from discrax.problems.graph import Graph, check_num_nodes
 
 _EXAMPLES = Path(__file__).parent / "examples"
@@ -43,11 +45,11 @@ _CHUNK = 50_000  # lines that are parsed at once
 
 def read_graph(path: str | Path, format: str | None = None) -> Graph:
     """A graph from a file; `format` is a name from the table above, where the ending does not tell."""
-    path = Path(path)
+    path = _path(path)
     data = _bytes(path)
     if format is None:
         format = _format_of(path)
-    elif format not in _READERS and format != "npz":
+    elif not isinstance(format, str) or format not in (*_READERS, "npz"):
         raise ValueError(f"A graph's format is one of {', '.join([*_READERS, 'npz'])}, but got {format!r}.")
     if format == "npz":
         return _npz(path, data)
@@ -76,7 +78,7 @@ def read_qubo(path: str | Path) -> QuadraticForm:
     This is dimod's `.coo`, which may say `# vartype=SPIN` (else it is BINARY), and qbsolv's `.qubo`, which has comments
     `c ...` and a line `p qubo 0 max-nodes diagonals elements`.
     """
-    path = Path(path)
+    path = _path(path)
     text = _Text(path, _bytes(path))
     vartype, header = "BINARY", None
     numbers, rows = [], []
@@ -128,7 +130,7 @@ def write_graph(graph: Graph, path: str | Path) -> None:
 
     Nodes go by their numbers, and neither format has a place for node weights.
     """
-    path = Path(path)
+    path = _path(path)
     if (graph.node_weights != 1).any():
         raise ValueError("Rudy files and edge lists have no place for node weights, but this graph has some.")
     format = _format_of(path)
@@ -140,12 +142,13 @@ def write_graph(graph: Graph, path: str | Path) -> None:
     else:
         raise ValueError(f"Graphs are written as rudy or as edge lists, but {path} would be {format}.")
     rows = np.column_stack([graph.edges + first, graph.weights])
-    np.savetxt(path, rows, fmt=["%d", "%d", "%.17g"], delimiter=separator, header=header, comments="")
+    form: dict[str, Any] = {"fmt": ["%d", "%d", "%.17g"], "delimiter": separator, "header": header, "comments": ""}
+    write_whole(path, lambda file: np.savetxt(file, rows, **form))
 
 
 def example(name: str) -> Path:
     """A graph that is shipped: "torus.txt" (20 x 20, weights +-1), "random.graphml" (60 nodes) or "petersen.clq"."""
-    path = _EXAMPLES / name
+    path = _EXAMPLES / str(name)
     if not path.is_file():
         known = ", ".join(sorted(file.name for file in _EXAMPLES.iterdir() if not file.name.startswith("_")))
         raise ValueError(f"The shipped graphs are {known}, but got {name!r}.")
@@ -185,9 +188,18 @@ class _Text:
         return numbers, rows
 
 
+def _path(path: Any) -> Path:
+    try:
+        return Path(path)
+    except TypeError:
+        raise TypeError(f"A file is named by its path, but got {describe(path)}.") from None
+
+
 def _bytes(path: Path) -> bytes:
     try:
         return path.read_bytes()
+    except ValueError:  # a name that no file can have
+        raise ValueError(f"There is no file {str(path)!r}.") from None
     except FileNotFoundError:
         raise ValueError(f"There is no file {path}.") from None
     except IsADirectoryError:

@@ -29,6 +29,7 @@ from discrax.core.seeds import key_of
 from discrax.core.stochastic import StochasticTarget
 from discrax.problems.facility import FacilityLocation
 from discrax.sampling.sample import sample
+from discrax.solving.memory import check_memory
 
 _NUMBERS_AT_ONCE = 2**24  # of embedded states times mini-batches, when states are scored
 _MOST_AT_ONCE = 256  # mini-batches
@@ -71,6 +72,9 @@ def minimise_expected(
     _check_target(target)
     _check_positive(num_steps=num_steps, num_rescoring=num_rescoring, num_evaluation=num_evaluation)
     whole("num_chains", num_chains, least=1)
+    space = target.space
+    needed = 40.0 * num_chains * space.num_sites * space.num_levels
+    check_memory(f"A search of {num_chains:,} chains on {space.num_sites:,} sites", needed, "use fewer num_chains")
     for_search, for_rescoring, for_evaluation = _three_keys(key)
     if init is None and hasattr(target, "start"):
         for_start, for_search = random.split(for_search, 2)
@@ -189,6 +193,8 @@ def sample_average(
         raise TypeError(f"sample_average is for a FacilityLocation, but got a {type(target).__name__}.")
     _check_positive(num_scenarios=num_scenarios, num_evaluation=num_evaluation)
     number("seconds", seconds, above=0)
+    needed = 32.0 * num_scenarios * target.num_facilities * (target.num_customers + 2)
+    check_memory(f"The program of {num_scenarios:,} scenarios", needed, "use fewer num_scenarios")
     for_scenarios, _, for_evaluation = _three_keys(key_of(whole("seed", seed)))
     begin = time.perf_counter()
     d = np.asarray(target._demands(for_scenarios, num_scenarios), np.float64)

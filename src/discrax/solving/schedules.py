@@ -7,6 +7,7 @@
 `hot` and `cold` are inverse temperatures, hot < cold.
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -53,7 +54,7 @@ def make_schedule(
 
 def checked_betas(betas: Any, *, may_be_equal: bool = False) -> tuple[float, float]:
     try:
-        hot, cold = (float(beta) for beta in betas)
+        hot, cold = map(float, betas if isinstance(betas, Sequence | np.ndarray) else ())
     except (TypeError, ValueError, OverflowError):
         hot = cold = np.nan
     if not (0 < hot < cold < np.inf or (may_be_equal and 0 < hot == cold < np.inf)):

@@ -34,6 +34,7 @@ from discrax.solving.tempering import temper
 METHODS = ("auto", "sites", "anneal", "temper")
 _SECONDS = 10.0  # if nothing is said
 _NUM_RUNGS = 16
+_MOST_ROUNDS = 100_000
 _BYTES_PER_LEVEL = 40  # of a site of a chain of a sampler: codes, log-ratios, and what a step makes of them
 _MOST_BATCHES_OF_STARTS = 20
 _SECONDS_OF_A_CALL = 2e-3  # that a program takes whatever it does
@@ -175,7 +176,8 @@ def solve_many(
     key = random.as_threefry(key)
     problems = _checked_problems(problems)
     budget = _checked_budget(seconds, num_steps, counts_compilation)
-    settings = _checked_settings(problems, method, sampler, schedule, betas, num_rounds, reheat, num_rungs)
+    most_rounds = min(_MOST_ROUNDS, budget.num_steps or _MOST_ROUNDS)
+    settings = _checked_settings(problems, method, sampler, schedule, betas, num_rounds, most_rounds, reheat, num_rungs)
     given = _checked_starts(problems, start, num_chains)
     if num_chains is None and given is not None:
         num_chains = len(given[0])
@@ -400,6 +402,7 @@ def _checked_settings(
     schedule: Any,
     betas: Any,
     num_rounds: Any,
+    most_rounds: int,
     reheat: Any,
     num_rungs: Any,
 ) -> _Settings:
@@ -422,7 +425,7 @@ def _checked_settings(
             raise ValueError(
                 "num_rounds and reheat are for annealing, methods 'sites' and 'anneal', not for tempering."
             )
-        num_rounds = None if num_rounds is None else whole("num_rounds", num_rounds, least=1)
+        num_rounds = None if num_rounds is None else whole("num_rounds", num_rounds, least=1, most=most_rounds)
         if reheat is not None and (num_rounds or 1) < 2:
             raise ValueError("reheat is where the rounds after the first begin, so it needs num_rounds of at least 2.")
     return _Settings(
@@ -470,7 +473,7 @@ def _checked_starts(
         raise ValueError(f"start has an array of states for each problem, but got {count} {len(problems)} problems.")
     checked = []
     for problem, given in zip(problems, start, strict=True):
-        states, space = np.asarray(given), problem.space
+        states, space = _array(given), problem.space
         wanted = (states.shape[0] if states.ndim and num_chains is None else num_chains, space.num_sites)
         if states.ndim != 2 or states.shape != wanted or not len(states):
             wanted = f"({'chains' if num_chains is None else num_chains}, {space.num_sites})"
@@ -483,6 +486,13 @@ def _checked_starts(
     if len({len(states) for states in checked}) > 1:
         raise ValueError("start has as many states for each problem, one a chain, but their numbers differ.")
     return checked
+
+
+def _array(states: Any) -> np.ndarray:
+    try:
+        return np.asarray(states)
+    except ValueError:
+        raise ValueError("start has one state a chain, but got rows of different lengths.") from None
 
 
 def _check_fits(problems: Sequence[Problem], settings: _Settings, num_chains: int) -> None:

@@ -190,13 +190,13 @@ import os, sys, time
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
 from discrax.bench.executors import Pool
-from discrax.core.interrupts import terminate_as_interrupt
+from discrax.core.interrupts import Interrupts
 import test_faults_work
 
 if __name__ == "__main__":
-    terminate_as_interrupt()
     try:
-        list(Pool(2).run(test_faults_work.note_and_wait, [sys.argv[1] + "/1", sys.argv[1] + "/2"]))
+        with Interrupts(at_once=True):
+            list(Pool(2).run(test_faults_work.note_and_wait, [sys.argv[1] + "/1", sys.argv[1] + "/2"]))
     except KeyboardInterrupt:
         sys.exit(7)
 """

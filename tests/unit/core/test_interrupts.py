@@ -1,12 +1,13 @@
 """Signals ask first and raise later; whoever listens gives the handlers back."""
 
+import contextlib
 import os
 import signal
 import threading
 
 import pytest
 
-from discrax.core.interrupts import Interrupts, terminate_as_interrupt
+from discrax.core.interrupts import Interrupts
 
 
 def send(number) -> None:
@@ -94,7 +95,21 @@ def test_other_threads_do_not_listen():
     assert found == [False]
 
 
-def test_a_command_is_terminated_as_by_ctrl_c():
-    terminate_as_interrupt()
-    with pytest.raises(KeyboardInterrupt):
-        send(signal.SIGTERM)
+@BOTH
+def test_a_command_is_left_at_once(number):
+    with Interrupts(at_once=True) as interrupts:
+        with pytest.raises(KeyboardInterrupt):
+            send(number)
+        assert interrupts.requested
+
+
+@BOTH
+def test_a_request_that_was_swallowed_ends_what_begins_after_it(number):
+    """An exception in somebody's clean-up is ignored there; the next run must not go to its end."""
+    with Interrupts(at_once=True):
+        with contextlib.suppress(KeyboardInterrupt):
+            send(number)
+        with Interrupts() as run:
+            assert run.requested
+    with Interrupts() as later:
+        assert not later.requested
