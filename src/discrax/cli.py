@@ -76,7 +76,7 @@ def bench() -> None:
 
 def main() -> None:
     try:
-        with Interrupts(at_once=True):
+        with Interrupts(raises=True):
             run(sys.argv[1:])
     except KeyboardInterrupt:
         sys.exit("discrax: interrupted.")

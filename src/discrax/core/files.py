@@ -31,6 +31,8 @@ class UnusableFile(OSError):
 
 def check_writable(path: str | Path) -> Path:
     """Raises an `UnusableFile` if a file could not be written there. Makes the folders that lead to it."""
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"A file is named by its path, but got {describe(path)}.")
     path = Path(path).expanduser()
     check_folder(path.parent)
     if path.is_dir():

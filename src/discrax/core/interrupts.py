@@ -25,13 +25,13 @@ class Interrupts:
     Blocks may be nested: the innermost hears the signal, and says so in what it returns. One that begins after a signal
     has come to the block around it is asked to end at once.
 
-    With `at_once` the first signal raises too: for a whole command, whose reading of files has nothing to keep. An
+    With `raises` the first signal raises too: for a whole command, whose reading of files has nothing to keep. An
     exception that falls into somebody's clean-up is swallowed there, as in JAX's start; the request is not.
     """
 
-    def __init__(self, *, at_once: bool = False) -> None:
+    def __init__(self, *, raises: bool = False) -> None:
         self.requested = False
-        self._at_once = at_once
+        self._raises = raises
         self._before: dict[signal.Signals, Any] = {}
 
     def __enter__(self) -> "Interrupts":
@@ -53,13 +53,23 @@ class Interrupts:
 
     def _hear(self, number: int, frame: FrameType | None) -> None:
         is_second, self.requested = self.requested, True
-        if is_second or self._at_once:
+        if is_second or self._raises:
             raise KeyboardInterrupt
 
     def raise_if_requested(self) -> None:
         """For work that has nothing to keep yet."""
         if self.requested:
             raise KeyboardInterrupt
+
+    @contextmanager
+    def at_once(self) -> Iterator[None]:
+        """For waiting for others, when nothing is at stake here: a signal raises KeyboardInterrupt."""
+        before, self._raises = self._raises, True
+        try:
+            self.raise_if_requested()
+            yield
+        finally:
+            self._raises = before
 
 
 def _is_ours_to_take(handler: Any) -> bool:

@@ -30,6 +30,7 @@ from discrax.core import random
 from discrax.core.checks import whole
 from discrax.core.levels import is_level
 from discrax.core.programs import compiled
+from discrax.core.seeds import key_of
 from discrax.core.space import Categorical
 from discrax.core.stochastic import Batch, BatchRatios
 
@@ -37,6 +38,7 @@ NUM_INPUTS, NUM_NODES = 16, 15
 _LARGEST_ERROR = 0.2  # of an imprecise unit: 0.1 on average
 _SCENARIOS = 256  # fixed, whose mean error is the log-probability
 _PLACEMENTS_AT_ONCE = 64
+_MOST_DRAWS = 1_000_000  # all at once
 
 
 class Draw(eqx.Module):
@@ -125,7 +127,8 @@ class ApproximateCircuit(BatchRatios):
         placements = np.asarray(placements, self.space.dtype)
         count = math.ceil(len(placements) / _PLACEMENTS_AT_ONCE) * _PLACEMENTS_AT_ONCE
         padded = jnp.asarray(np.resize(placements, (count, self.num_units)))
-        arguments = (self, padded, random.as_threefry(jax.random.key(seed)))
+        whole("num_draws", num_draws, least=1, most=_MOST_DRAWS)
+        arguments = (self, padded, random.as_threefry(key_of(whole("seed", seed))))
         program, _ = compiled(_expected_errors, arguments, {"num_draws": num_draws})
         return np.asarray(program(arguments), np.float64)[: len(placements)]
 

@@ -26,7 +26,7 @@ def solve_file(
     rounds: int | None = None,
     reheat: float | None = None,
     rungs: int | None = None,
-    parts: int = 3,
+    parts: int | None = None,
     penalty: float | None = None,
     weighted: bool = False,
     seed: int = 0,
@@ -48,7 +48,7 @@ def solve_file(
         rounds: Anneals one after another.
         reheat: The share of the schedule that is skipped in all rounds but the first.
         rungs: Of the ladder of parallel tempering.
-        parts: Of a partition.
+        parts: Of a partition; 3 if nothing is said.
         penalty: What an edge inside an independent set costs, above 1.
         weighted: Nodes count by their weights.
         seed: Of the random numbers.
@@ -150,11 +150,13 @@ def _check_plot(plot: Path) -> None:
         raise ValueError(f"--plot draws {', '.join(sorted(known))}, but got {plot.name!r}.")
 
 
-def make_problem(name: str, file: Path, parts: int, penalty: float | None, weighted: bool) -> Any:
+def make_problem(name: str, file: Path, parts: int | None, penalty: float | None, weighted: bool) -> Any:
     from discrax import problems
 
     if penalty is not None and name not in ("mis", "clique"):
         raise ValueError(f"A penalty belongs to mis and clique, but the problem is {name}.")
+    if parts is not None and name != "partition":
+        raise ValueError(f"--parts are those of a partition, but the problem is {name}.")
     if weighted and name not in ("mis", "clique"):
         raise ValueError(f"--weighted is about the nodes of mis and clique, but the problem is {name}.")
     if name in ("mis", "clique"):
@@ -163,5 +165,5 @@ def make_problem(name: str, file: Path, parts: int, penalty: float | None, weigh
     if name == "maxcut":
         return problems.MaxCut(file)
     if name == "partition":
-        return problems.Partition(file, parts)
+        return problems.Partition(file, 3 if parts is None else parts)
     return problems.QUBO(file)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from discrax.core.files import write_whole
+from discrax.core.files import check_writable, write_whole
 from discrax.problems.problem import BinaryQuadratic, Problem
 from discrax.solving.engine import Report
 
@@ -69,10 +69,11 @@ class History:
         figure.axes[1].legend(loc="lower right" if self._problem.sense == "max" else "upper right")
         figure.suptitle(repr(self._problem))
         if path is not None:
-            kind = Path(path).suffix.lower().lstrip(".") or "png"
+            path = check_writable(path)
+            kind = path.suffix.lower().lstrip(".") or "png"
             if kind not in figure.canvas.get_supported_filetypes():
                 known = ", ".join(sorted(figure.canvas.get_supported_filetypes()))
-                raise ValueError(f"A history is drawn as {known}, but got {Path(path).name!r}.")
+                raise ValueError(f"A history is drawn as {known}, but got {path.name!r}.")
             write_whole(path, lambda file: figure.savefig(file, dpi=150, format=kind))
         return figure
 

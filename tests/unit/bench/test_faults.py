@@ -195,7 +195,7 @@ import test_faults_work
 
 if __name__ == "__main__":
     try:
-        with Interrupts(at_once=True):
+        with Interrupts(raises=True):
             list(Pool(2).run(test_faults_work.note_and_wait, [sys.argv[1] + "/1", sys.argv[1] + "/2"]))
     except KeyboardInterrupt:
         sys.exit(7)

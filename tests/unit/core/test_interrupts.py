@@ -97,7 +97,7 @@ def test_other_threads_do_not_listen():
 
 @BOTH
 def test_a_command_is_left_at_once(number):
-    with Interrupts(at_once=True) as interrupts:
+    with Interrupts(raises=True) as interrupts:
         with pytest.raises(KeyboardInterrupt):
             send(number)
         assert interrupts.requested
@@ -106,7 +106,7 @@ def test_a_command_is_left_at_once(number):
 @BOTH
 def test_a_request_that_was_swallowed_ends_what_begins_after_it(number):
     """An exception in somebody's clean-up is ignored there; the next run must not go to its end."""
-    with Interrupts(at_once=True):
+    with Interrupts(raises=True):
         with contextlib.suppress(KeyboardInterrupt):
             send(number)
         with Interrupts() as run:
