@@ -102,7 +102,7 @@ def _check_fields(names: Any, window: Any, num_windows: Any) -> None:
     if names is not None and (not isinstance(names, tuple) or not names or not all(isinstance(n, str) for n in names)):
         raise TypeError(f"names must be a tuple of knobs, such as ('sigma',), or None for all, but got {names!r}.")
     if window is not None:
-        whole("window", window, least=1)
+        whole("window", window, least=1, most=10**9)
 
 
 class _Windowed(eqx.Module):
@@ -360,6 +360,8 @@ class StepSearch(_Windowed):
         _check_fields(self.names, self.window, self.num_windows)
         if self.values is None:
             return
+        if not isinstance(self.values, tuple | list):
+            raise TypeError(f"values must be a tuple of numbers, but got {describe(self.values)}.")
         values = real_array("values", self.values)
         if values.ndim != 1 or len(values) < 2 or (values <= 0).any() or (np.diff(values) <= 0).any():
             raise ValueError(f"values must be two or more positive, increasing numbers, but got {self.values!r}.")

@@ -40,6 +40,14 @@ def real_array(name: str, value: Any) -> Float[np.ndarray, "..."]:
     return array
 
 
+def as_array(name: str, value: Any) -> np.ndarray:
+    """Whatever numpy makes of it, if it does."""
+    try:
+        return np.asarray(value)
+    except ValueError:
+        raise ValueError(f"{name} must be an array, but got {describe(value)}.") from None
+
+
 def _are_numbers(objects: np.ndarray) -> bool:
     """Python's integers of any size are objects to numpy, and so is everything else."""
     return bool(objects.size) and all(isinstance(value, int | float | np.number) for value in objects.reshape(-1))

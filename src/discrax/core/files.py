@@ -32,7 +32,7 @@ class UnusableFile(OSError):
 def check_writable(path: str | Path) -> Path:
     """Raises an `UnusableFile` if a file could not be written there. Makes the folders that lead to it."""
     if not isinstance(path, str | os.PathLike):
-        raise TypeError(f"A file is named by its path, but got {describe(path)}.")
+        raise TypeError(f"A file is named by its path, but got {type(path).__name__}.")
     path = Path(path).expanduser()
     check_folder(path.parent)
     if path.is_dir():

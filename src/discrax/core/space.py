@@ -12,7 +12,6 @@ import itertools
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any
 
 import equinox as eqx
 import jax
@@ -21,7 +20,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Integer, PRNGKeyArray
 
 from discrax.core import random
-from discrax.core.checks import describe, real_array, whole
+from discrax.core.checks import as_array, describe, real_array, whole
 from discrax.core.levels import at_level
 
 
@@ -122,7 +121,7 @@ class Space(eqx.Module):
 
     def check(self, x: Array | np.ndarray) -> None:
         """Raises a ValueError that says what is wrong if `x` is not a state (or a batch of states) of this space."""
-        x = _as_array("A state", x)
+        x = as_array("A state", x)
         batch = x.ndim - len(self.shape)
         if batch < 0 or x.shape[batch:] != self.shape:
             raise ValueError(f"Expected a state of shape {self.shape}, but got an array of shape {x.shape}.")
@@ -169,24 +168,17 @@ def checked_shape(shape: int | Sequence[int]) -> tuple[int, ...]:
     return sizes
 
 
-def _as_array(name: str, value: Any) -> np.ndarray:
-    try:
-        return np.asarray(value)
-    except ValueError:
-        raise ValueError(f"{name} must be an array, but got {describe(value)}.") from None
-
-
 def _frozen(shape: tuple[int, ...], num_levels: int, mask, codes) -> Frozen | None:
     if mask is None:
         if codes is not None:
             raise ValueError("frozen_codes was given without `frozen`, the mask of the sites it holds for.")
         return None
-    mask = _as_array("frozen", mask)
+    mask = as_array("frozen", mask)
     if mask.shape != shape or mask.dtype != np.bool_:
         raise ValueError(f"frozen must be a boolean mask of shape {shape}, but got {mask.dtype} of shape {mask.shape}.")
     if mask.all():
         raise ValueError("All sites are frozen: there is nothing to sample.")
-    codes = np.zeros(shape, np.int64) if codes is None else _as_array("frozen_codes", codes)
+    codes = np.zeros(shape, np.int64) if codes is None else as_array("frozen_codes", codes)
     if not np.issubdtype(codes.dtype, np.integer):
         raise ValueError(f"frozen_codes must hold integer codes, but got an array of {codes.dtype}.")
     if codes.shape != shape or ((codes < 0) | (codes >= num_levels)).any():

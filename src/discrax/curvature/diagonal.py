@@ -155,7 +155,7 @@ def check_options(method: str, methods: tuple[str, ...], tolerance: float, max_i
     if not isinstance(method, str) or method not in methods:
         raise ValueError(f"method must be one of {', '.join(methods)}, but got {describe(method)}.")
     number("The tolerance, a relative gap,", tolerance, above=0, below=1)
-    whole("The number of sweeps or iterations", max_iterations, least=1)
+    whole("The number of sweeps or iterations", max_iterations, least=1, most=10**9)
 
 
 def reported(solution: Solution, rule: str, method: str, scale: float, of_identity: float, begin: float) -> Diagonal:

@@ -86,7 +86,9 @@ def as_rows(data: Any, batch_size: int) -> Rows:
     for leaf in leaves:
         _check_numbers(np.asarray(leaf))
     if batch_size > num_rows:
-        raise ValueError(f"A mini-batch of {batch_size} rows is larger than the data set, which has {num_rows}.")
+        raise ValueError(
+            f"A mini-batch must be at most the data set, which has {num_rows} rows, but batch_size is {batch_size}."
+        )
     return ResidentRows(arrays=_on_device(data), num_rows=num_rows)
 
 

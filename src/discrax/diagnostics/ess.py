@@ -24,6 +24,8 @@ def autocorrelation(values: np.ndarray, mean: float | None = None) -> np.ndarray
     Each chain's own mean is removed, or `mean` where it is known: that shows slow chains for what they are.
     """
     values = real_array("values", values)
+    if not values.size:
+        raise ValueError(f"values must have at least one draw, but got shape {values.shape}.")
     n = values.shape[-1]
     centred = values - (values.mean(axis=-1, keepdims=True) if mean is None else number("mean", mean))
     size = 1 << (2 * n - 1).bit_length()

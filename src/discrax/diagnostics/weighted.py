@@ -59,8 +59,9 @@ def effective_weights(weights: Values) -> Float[np.ndarray, "*chains"]:
 
 
 def weighted_ess(values: Values, weights: Values) -> Float[np.ndarray, "*chains"]:
-    values = real_array("values", values)
-    part = shares(weights)
+    values, part = real_array("values", values), shares(weights)
+    if values.shape != part.shape:
+        raise ValueError(f"weights must have the shape of the values, {values.shape}, but got {part.shape}.")
     z = values.shape[-1] * part * (values - weighted_mean(values, weights)[..., None])
     error, spread = z.var(axis=-1) / np.maximum(ess(z), 1e-12), weighted_variance(values, weights)
     is_still = is_constant(values) | (spread <= _rounding(values)) | (error == 0)

@@ -148,8 +148,8 @@ def walk(
     """Where independent chains are after `num_rounds` rounds of `num_steps` steps from `x` (a round is one program)."""
     check_fits(kernel, target)
     target.space.check(x)
-    whole("num_steps", num_steps, least=1)
-    whole("num_rounds", num_rounds, least=1)
+    whole("num_steps", num_steps, least=1, most=10**9)
+    whole("num_rounds", num_rounds, least=1, most=10**9)
     keys = random.split(random.as_threefry(key), x.shape[0])
     nothing = Recorder(keep=None)
     ensemble, _ = start(target, kernel, x, nothing)

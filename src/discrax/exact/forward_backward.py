@@ -21,6 +21,7 @@ from jaxtyping import Array, Float, Integer, PRNGKeyArray
 from numpy.typing import ArrayLike
 
 from discrax.core import random
+from discrax.core.checks import describe
 from discrax.core.space import Space
 
 _MOST_JOINT_STATES = 4096
@@ -93,6 +94,8 @@ class ChainLaw:
 
 def chain_law(target: FactorialChain) -> ChainLaw:
     """The exact law of an `FHMM` or `CategoricalFHMM` of any length with at most 4,096 joint states a time (C^K)."""
+    if isinstance(target, type) or not isinstance(target, FactorialChain):
+        raise TypeError(f"target must be an FHMM or a CategoricalFHMM, but got {describe(target)}.")
     space = target.space
     length, num_factors = space.shape
     num_levels = space.num_levels

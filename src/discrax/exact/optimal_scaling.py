@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from discrax.core.checks import describe, real_array
+from discrax.core.checks import describe, in_words, real_array
 
 RATE = 0.574
 _BEST = 1.081
@@ -35,6 +35,10 @@ def bernoulli_optimum(probs: np.ndarray, balancing: Callable[[Array], Array]) ->
     if not callable(balancing):
         raise TypeError(f"balancing must be a function from log t to log g(t), but got {describe(balancing)}.")
     log_odds = np.log(p) - np.log1p(-p)
+    try:
+        balancing(jnp.asarray(log_odds))
+    except Exception as error:
+        raise ValueError(f"balancing must be a function of log t, but raises {in_words(error)}") from error
     w0, w1 = (
         np.exp(real_array("What balancing returns", balancing(jnp.asarray(log_ratio))))
         for log_ratio in (log_odds, -log_odds)

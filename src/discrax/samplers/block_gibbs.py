@@ -42,8 +42,8 @@ class HammingBall(Kernel):
     sites_changed: ClassVar[int | str | None] = "radius"
 
     def __init__(self, block_size: int = 10, radius: int = 1):
-        self.block_size = whole("block_size", block_size, least=1)
-        self.radius = whole("radius", radius, least=1)
+        self.block_size = whole("block_size", block_size, least=1, most=10**9)
+        self.radius = whole("radius", radius, least=1, most=10**9)
         if self.radius > self.block_size:
             raise ValueError(
                 f"radius is how many sites of a block may change, at most block_size = {block_size}, but got {radius}."

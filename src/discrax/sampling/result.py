@@ -10,6 +10,7 @@ import jax
 import numpy as np
 
 from discrax.adaptation import AcceptanceReport
+from discrax.core.checks import real_array
 from discrax.core.driver import STATS
 from discrax.core.kernel import Kernel, State, Tunable, sites_per_step
 from discrax.core.statistics import Moments
@@ -90,7 +91,7 @@ class Result:
             embed = jax.vmap(space.embed)
             chains = [np.tensordot(w, np.asarray(embed(x)), 1) for w, x in zip(weights, self.draws, strict=True)]
             return np.mean(chains, axis=0)
-        values = np.asarray(function(self.draws), np.float64)
+        values = real_array("What the function returns", function(self.draws))
         if values.shape[:2] != self.draws.shape[:2]:
             raise ValueError(
                 f"The function must keep the axes (chain, draw) = {self.draws.shape[:2]} of the codes, but its values "

@@ -47,11 +47,11 @@ def law(
 def regression(
     data: Path | None = None,
     outcomes: Path | None = None,
-    rows: int = 100_000,
+    rows: int | None = None,
     batch: int = 625,
     step: float = 0.1,
     control: bool = True,
-    inclusion: float = 0.5,
+    inclusion: float | None = None,
     chains: int = 20,
     draws: int = 5000,
     seed: int = 0,
@@ -62,11 +62,11 @@ def regression(
         data: A .npy file of covariates, one row an observation; it may be larger than memory. Without it data are
             simulated: 9 columns, each twice, of which the first three are on.
         outcomes: A .npy file of outcomes, 0 or 1.
-        rows: Of simulated data.
+        rows: Of simulated data; 100,000 if nothing is said.
         batch: Rows per mini-batch.
         step: h, the probability of leaving a state in a step.
         control: Control variates around the mode: a pass over all rows, and then far less noise.
-        inclusion: The prior probability of each coefficient to be on.
+        inclusion: The prior probability of each coefficient to be on, for given data; 0.5 if nothing is said.
         chains: How many.
         draws: Per chain.
         seed: Of the random numbers.
@@ -82,14 +82,20 @@ def regression(
     if (data is None) != (outcomes is None):
         have, lack = ("data", "outcomes") if outcomes is None else ("outcomes", "data")
         raise ValueError(f"--{have} was given without --{lack}: a regression needs both.")
+    if data is None and inclusion is not None:
+        raise ValueError("--inclusion belongs to --data: simulated data have a prior of their own.")
+    if data is not None and rows is not None:
+        raise ValueError("--rows are those of simulated data, but there is --data.")
     checked_seed(seed)
     stream = None
     try:
         if data is None:
-            target = TallLogisticRegression.simulated(seed, rows, batch_size=batch)
+            target = TallLogisticRegression.simulated(seed, 100_000 if rows is None else rows, batch_size=batch)
         else:
             stream = RowStream((data, outcomes), block_rows=max(65_536, batch))
-            target = TallLogisticRegression(stream, batch_size=batch, inclusion_prob=inclusion)
+            target = TallLogisticRegression(
+                stream, batch_size=batch, inclusion_prob=0.5 if inclusion is None else inclusion
+            )
         if control:
             target = target.controlled(target.mode())
         result = sample(

@@ -8,7 +8,7 @@ from jax import lax
 from jaxtyping import Array, Float, Int
 from numpy.typing import ArrayLike
 
-from discrax.core.checks import checked_arguments, leaf_number, real_array
+from discrax.core.checks import as_array, checked_arguments, leaf_number, real_array
 from discrax.core.space import Binary, Spin
 from discrax.core.target import Target
 
@@ -30,7 +30,7 @@ class CubicIsing(Target):
     def __init__(
         self, couplings: ArrayLike, triples: ArrayLike, strength: float, *, coding: Literal["binary", "spin"] = "binary"
     ):
-        J, triples = real_array("couplings", couplings), np.asarray(triples)
+        J, triples = real_array("couplings", couplings), as_array("triples", triples)
         if J.ndim != 2 or J.shape[0] != J.shape[1] or not np.allclose(J, J.T, rtol=1e-5, atol=1e-7):
             raise ValueError(
                 f"The couplings must be a symmetric matrix, but got one of shape {J.shape}; pass (J + J.T) / 2."

@@ -160,8 +160,11 @@ def _arrays(file, name: str, num_axes: int, shape) -> dict:
     try:
         with np.load(file, allow_pickle=False) as archive:
             arrays = {key: archive[key] for key in archive.files}
-    except OSError:
-        raise
+    except OSError as error:
+        why = (error.strerror or str(error)).lower()
+        raise type(error)(
+            f"{name} must be a file that `save` of an RBM wrote, but it cannot be read: {why}."
+        ) from error
     except Exception as error:
         raise ValueError(f"{name} is not an npz file of arrays; `save` of an RBM writes one.") from error
     missing = [key for key in _ARRAYS if key not in arrays]

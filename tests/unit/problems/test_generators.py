@@ -151,12 +151,15 @@ def test_sets_have_the_sizes_asked_for_and_grow_without_changing():
     [
         (lambda: erdos_renyi(-1, 0.5), "num_nodes must be at least 0, but got -1"),
         (lambda: erdos_renyi(5, 1.5), "density must be at least 0 and at most 1, but got 1.5"),
-        (lambda: erdos_renyi(5, float("nan")), "but got nan"),
+        (lambda: erdos_renyi(5, float("nan")), "density must be finite, but holds nan"),
         (lambda: barabasi_albert(4, 4), "between 1 and 3 others here, but got 4"),
         (lambda: barabasi_albert(4, 0), "but got 0"),
         (lambda: rb_model(1, 5, 0.5), "num_cliques must be at least 2"),
-        (lambda: rb_model(5, 5, 1.0), "both excluded, but got 1.0"),
+        (lambda: rb_model(5, 5, 1.0), "greater than 0 and less than 1, but got 1.0"),
         (lambda: rb_model(5, 5, 0.5, -1.0), "ratio must be at least 0, but got -1.0"),
+        (lambda: rb_model(10**6, 10**6, 0.5), "up to 1,000,000,000 edges are made here, but this one would have about"),
+        (lambda: erdos_renyi(10**9, 0.5), r"would have about 2\.5e\+17, which take"),
+        (lambda: erdos_renyi(5, 0.5, seed=-1), "A seed is a whole number, at least 0, but got -1"),
         (lambda: list(er_set(5, 4, 0.5, 1)), "from low to high, but got 5 and 4"),
     ],
 )
