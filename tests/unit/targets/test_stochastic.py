@@ -173,7 +173,7 @@ def small_stream(**settings):
 MISTAKES = {
     "empty": (lambda: Bayesian(logistic, np.zeros((0, 2)), dx.Binary(2), batch_size=1), "The data set is empty"),
     "nothing": (lambda: Bayesian(logistic, (), dx.Binary(2), batch_size=1), "The data set is empty"),
-    "large batch": (lambda: regression(301), "A mini-batch of 301 rows is larger than the data set, which has 300"),
+    "large batch": (lambda: regression(301), "which has 300 rows, but batch_size is 301"),
     "large batch of a stream": (
         lambda: TallLogisticRegression(small_stream(block_rows=4), batch_size=5),
         "larger than a block of the stream, which has 4",
