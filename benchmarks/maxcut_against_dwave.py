@@ -19,7 +19,7 @@ from dwave.samplers import SimulatedAnnealingSampler
 
 from discrax.problems.graph import Graph
 from discrax.problems.problem import BinaryQuadratic
-from discrax.solving.engine import Budget
+from discrax.solving.clock import Budget
 from discrax.solving.sites import search_by_sites
 
 LENGTHS = (1_000, 10_000, 100_000)  # sweeps of a read
