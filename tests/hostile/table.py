@@ -1,7 +1,8 @@
 """The public interface as honest calls, a line each: `around:callable name:kind=honest ...`.
 
 `kind` says which hostile values an argument gets (`values.KINDS`); a trailing `?` lets it be None, and `name!` is
-positional. `around` is a function of the scene to which the outcome is handed, so that what was accepted is also used.
+positional. `around` is a function of the scene to which the outcome is handed, so that what was accepted is also
+    used.
 A call goes on in lines that are indented. After `--` stand classes of hostility that a call may well accept for an
 argument: `name/class`.
 """
@@ -63,7 +64,8 @@ drawn:dx.targets.SparseLinearRegression X:array=regressors y:array=outcomes num_
 drawn:dx.targets.SparseLinearRegression.simulated seed:seed=0 num_extra:size0=0 num_rows:size=6 num_covariates:size=2
     num_copies:size=2
 dx.targets.TallLogisticRegression data:thing=(regressors,outcomes) batch_size:size=2 inclusion_prob:probability=0.5
-dx.targets.TallLogisticRegression.simulated seed:seed=0 num_rows:size=20 num_distinct:size=4 batch_size:size=2
+dx.targets.TallLogisticRegression.simulated seed:seed=0 num_rows:size=20 num_distinct:size=4 batch_size:size=2 --
+    batch_size/huge
 by_batches:dx.targets.GaussianBernoulli W:array=np.eye(3) b:array?=[.1,.2,.3] batch_size:size=1
 by_batches:dx.targets.Bayesian log_likelihood:function=log_likelihood data:thing=series space:space=bits
     batch_size:size=2 log_prior:function?=quadratic
@@ -156,7 +158,7 @@ solving:dx.problems.MaxCut graph:thing=edges
 solving:dx.problems.MaxCut graph:array=edges
 solving:dx.problems.MIS graph:thing=edges penalty:positive=1.0001 weighted:flag=False
 solving:dx.problems.MaxClique graph:in_file=graph_file penalty:positive=1.0001 weighted:flag=False
-solving:dx.problems.Partition graph:array=edges num_parts:size=2 balance:positive=1.0
+solving:dx.problems.Partition graph:array=edges num_parts:size=2 balance:positive0=1.0
 solving:dx.problems.QUBO Q:array=matrix offset:number=0.0 vartype:choice='BINARY' names:thing?=None
 solving:dx.problems.QUBO Q:array=four edges:array=edges weights:array=[1.,2.,3.]
 solving:dx.problems.QUBO Q:in_file=qubo_file
@@ -164,32 +166,32 @@ dx.problems.BinaryQuadratic linear:array=four edges:array=edges weights:array=[1
 solving:dx.problems.Custom function:function=quadratic space:space=bits violations:function?=None
     repair:function?=None sense:choice='max' penalty:positive0=1.0
 dx.problems.FacilityLocation.simulated seed:seed=0 num_facilities:size=2 num_customers:size=3 spread:positive0=0.7
-    batch_size:size=1
+    batch_size:size=1 -- batch_size/huge
 dx.problems.FacilityLocation opening:array=[1.,2.] transport:array=np.ones((2,3)) capacity:array=[5.,5.]
-    penalty:array=[9.,9.] demand:array=[1.,1.,1.] spread:positive0=0.5 batch_size:size=1
+    penalty:array=[9.,9.] demand:array=[1.,1.,1.] spread:positive0=0.5 batch_size:size=1 -- batch_size/huge
 dx.problems.FacilityLocation.from_orlib fixed:array=[1.,2.] capacity:array=[5.,5.] demand:array=[1.,1.,1.]
-    cost:array=np.ones((2,3)) penalty:array?=[9.,9.] spread:positive0=0.5 batch_size:size=1
-dx.problems.ApproximateCircuit.simulated seed:seed=0 num_units:size=2 batch_size:size=1
-dx.problems.ApproximateCircuit multiplies:codes=[True]*15 num_units:size=2 batch_size:size=1
-generators.erdos_renyi num_nodes:size=6 density:probability=0.5 seed:seed=0
-generators.barabasi_albert num_nodes:size=6 attached:size=2 seed:seed=0
+    cost:array=np.ones((2,3)) penalty:array?=[9.,9.] spread:positive0=0.5 batch_size:size=1 -- batch_size/huge
+dx.problems.ApproximateCircuit.simulated seed:seed=0 num_units:size=2 batch_size:size=1 -- batch_size/huge
+dx.problems.ApproximateCircuit multiplies:codes=[True]*15 num_units:size=2 batch_size:size=1 -- batch_size/huge
+generators.erdos_renyi num_nodes:size=6 density:probability=0.5 seed:seed=0 -- seed/several-numbers
+generators.barabasi_albert num_nodes:size=6 attached:size=2 seed:seed=0 -- seed/several-numbers
 generators.rb_model num_cliques:size=3 clique_size:size=3 tightness:probability=0.3 ratio:positive?=0.8 seed:seed=0
-    is_planted:flag=False
+    is_planted:flag=False -- seed/several-numbers
 first_two:generators.er_set low:size=4 high:size=6 density:probability=0.5 count:count0=2 seed:seed=0 -- count/huge
 first_two:generators.ba_set low:size=4 high:size=6 attached:size=2 count:count0=2 seed:seed=0 -- count/huge
 first_two:generators.rb_set count:count0=1 seed:seed=0 -- count/huge
-dx.solve key:key=key problem:thing=cut num_steps:count=4 method:choice='sites' num_chains:size?=2
+dx.solve key:key=key problem:thing=cut num_steps:count?=4 method:choice='sites' num_chains:size?=2
     schedule:choice='auto' betas:array?=(0.1,2.0) num_rounds:count=1 reheat:probability=0.0 start:codes?=states
     progress:flag=False -- betas/integers betas/bool betas/float16
 dx.solve key:key=key problem:thing=cut seconds:positive?=0.1 num_chains:size?=2 progress:flag=False --
     seconds/infinite
-dx.solve key:key=key problem:thing=cut num_steps:count=4 method:choice='anneal' sampler:sampler='pas'
+dx.solve key:key=key problem:thing=cut num_steps:count?=4 method:choice='anneal' sampler:sampler='pas'
     num_chains:size?=2 schedule:choice='auto' betas:array?=(0.1,2.0) num_rounds:count=1 reheat:probability=0.0
     start:codes?=states progress:flag=False -- betas/integers betas/bool betas/float16
-dx.solve key:key=key problem:thing=cut num_steps:count=4 method:choice='temper' sampler:sampler='gibbs'
+dx.solve key:key=key problem:thing=cut num_steps:count?=4 method:choice='temper' sampler:sampler='gibbs'
     num_chains:size?=2 betas:array?=(0.1,2.0) num_rungs:size=3 start:codes?=states progress:flag=False --
     betas/integers betas/bool betas/float16
-dx.solve_many key:key=key problems:thing=cuts num_steps:count=4 method:choice='auto' num_chains:size?=2
+dx.solve_many key:key=key problems:thing=cuts num_steps:count?=4 method:choice='auto' num_chains:size?=2
     schedule:choice='auto' betas:array?=(0.1,2.0) num_rounds:count=1 reheat:probability=0.0 start:thing?=None
     progress:flag=False -- betas/integers betas/bool betas/float16
 solution.save path:out_file='solution.json'
@@ -213,7 +215,7 @@ dx.learn.convnet key:key=key shape:shape=(16,16) num_levels:size=2 quadratic:fla
 dx.learn.resnet key:key=key shape:shape=(8,8) num_levels:size=2 width:size=4 num_blocks:size=2
     frequencies:array?=np.full((8,8),.5)
 dx.learn.random_couplings key:key=key num_sites:size=4 scale:positive0=0.01
-dx.learn.frequencies rows:codes=rows num_levels:size=2
+dx.learn.frequencies rows:codes=rows num_levels:size=2 -- rows/too-many-axes
 dx.learn.mmd a:codes=rows b:codes=rows -- a/negative a/too-large a/fraction b/negative b/too-large b/fraction
 dx.learn.marginal_error a:codes=rows b:codes=rows num_levels:size=2
 dx.learn.covariance_error a:codes=rows b:codes=rows num_levels:size=2
@@ -238,7 +240,8 @@ dx.learn.pcd key:key=key model:target=machine data:codes=rows sampler:sampler='r
     num_updates:count=2 batch_size:size=4 buffer_size:size=4 out:out_folder?=None resume:flag=False every:count=2
     progress:flag=False
 
-data.load_images name:choice='digits' folder:in_folder?=None levels:size?=None
+data.load_images name:choice='digits' folder:in_folder?=None levels:size?=None -- folder/missing
+    folder/file-instead-of-a-folder folder/empty-folder folder/not-a-path folder/impossible-path
 data.data_files name:choice='mnist' -- name/unknown-name
 data.RowStream rows:thing=(regressors,outcomes) block_rows:count=4 piece_rows:count=2 seed:seed=0 start:count0=0 --
     block_rows/huge piece_rows/huge start/huge
@@ -256,17 +259,18 @@ text.corpus_bleu sentences:thing=tokens corpus:thing=tokens
 text.self_bleu sentences:thing=tokens
 text.unique_ngrams sentences:thing=tokens n:count=2 corpus:thing?=None
 text.PromptTarget embed_tokens:function=embed_tokens images:array=embeddings length:size=2 vocabulary:size=512
-    batch_size:size=1
+    batch_size:size=1 -- batch_size/huge
 text.sampled_prompts key:key=key target:target=prompts num_chains:size=2 num_steps:count=2 progress:flag=False
 text.continuous_relaxation key:key=key target:target=prompts num_runs:size=2 num_steps:count=2
     learning_rate:positive=0.1 weight_decay:positive0=0.1
 
-bench.Budget num_chains:size=2 num_warmup:count0=2 num_samples:size=2 thinning:count=1
+bench.Budget num_chains:size=2 num_warmup:count0=2 num_samples:size=2 thinning:count=1 -- num_chains/huge
+    num_samples/huge num_warmup/huge thinning/huge
 bench.find name:choice='any-scale'
 bench.call address:choice='discrax.samplers:rwm' -- address/unknown-name
 bench_run.run_suites names:thing=(suite_file,) size:choice=quick out:out_folder=bench_folder samplers:thing=()
     executor:choice='in-process' workers:count=1 together:flag=True retry_failed:flag=False progress:flag=False --
-    workers/huge
+    workers/huge samplers/wrong-type
 bench_report.write_report run_dir:in_folder=bench_folder out:out_folder?='report_out'
 bench_compare.compare_runs run_a:in_folder=bench_folder run_b:in_folder=bench_folder
 bench_executors.get_executor name:choice='in-process' workers:count=1 address:sentence?=None

@@ -260,7 +260,7 @@ def _text(name: str, *texts: str, refused: bool = True) -> Class:
     return Class(name, _of(*texts), refused)
 
 
-_NO_NUMBER = _text("no number", "two", "", "1,5", "0x10", "½", "--", "[1]", "None")
+_NO_NUMBER = _text("no number", "two", "", "1,5", "0x10", "½", "--", "[1]")
 _COMMAND_WHOLE = (
     _NO_NUMBER,
     _text("fraction", "1.5", "2.0", "1e3"),
