@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-PATIENCE = 30.0  # seconds after a signal; the longest chunk, or a compilation that cannot be left, takes a few
+PATIENCE = 90.0  # seconds after a signal: a compilation cannot be left, and on a busy machine it takes long
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
 
 
@@ -77,7 +77,7 @@ def _trained(folder: Path) -> None:
     """A finished run of `discrax train`, made by a child so that the server initialises no backend."""
     with contextlib.chdir(folder):
         child = start(_command(f"{_TRAIN} --updates 10 --out trained"))
-        status = child.wait(PATIENCE * 6)
+        status = child.wait(PATIENCE * 4)
         if status != 0:
             raise RuntimeError(f"The model to sample from could not be trained:\n{child.said}")
 
@@ -474,7 +474,7 @@ def _length(program: Program, scene: Path, folder: Path) -> float:
     with contextlib.chdir(folder):
         child = start(program.run)
         began = time.monotonic()
-        code = child.wait(PATIENCE * 10)
+        code = child.wait(PATIENCE * 4)
     if code != 0:
         raise RuntimeError(f"{program.name} ended with {code} when nobody disturbed it:\n{child.said}")
     return time.monotonic() - began

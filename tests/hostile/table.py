@@ -1,8 +1,7 @@
 """The public interface as honest calls, a line each: `around:callable name:kind=honest ...`.
 
 `kind` says which hostile values an argument gets (`values.KINDS`); a trailing `?` lets it be None, and `name!` is
-positional. `around` is a function of the scene to which the outcome is handed, so that what was accepted is also
-    used.
+positional. `around` is a function of the scene to which the outcome is handed, so that what was accepted is also used.
 A call goes on in lines that are indented. After `--` stand classes of hostility that a call may well accept for an
 argument: `name/class`.
 """
