@@ -15,6 +15,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from discrax.core import checks
+
 
 @dataclass(frozen=True)
 class Call:
@@ -89,6 +91,10 @@ class Budget:
     num_warmup: int
     num_samples: int
     thinning: int = 1
+
+    def __post_init__(self) -> None:
+        for name, least in (("num_chains", 1), ("num_warmup", 0), ("num_samples", 0), ("thinning", 1)):
+            checks.whole(name, getattr(self, name), least=least, most=2**62)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ import jax
 import numpy as np
 
 from discrax.bench.cell import Cell
-from discrax.bench.measure import Experiment, target_of
+from discrax.bench.measure import Experiment, check_complete, target_of
 from discrax.bench.store import Number, Timing
 from discrax.text.clip import ClipConfig, read_clip
 from discrax.text.prompts import (
@@ -87,6 +87,7 @@ def tuning() -> Experiment:
             found = sampled_prompts(
                 key, target, method, num_chains=budget.num_chains, num_steps=budget.num_samples, progress=False
             )
+        check_complete(found)
         # No prompt can be nearer to all images than their mean direction is.
         most = float(np.linalg.norm(np.asarray(target.directions).mean(axis=0)))
         numbers = [

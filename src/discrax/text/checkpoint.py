@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Integer
 
+from discrax.core.checks import checked_arguments
 from discrax.text.bert import ACTIVATIONS, Affine, Bert, BertConfig, Head, Layer, Norm
 from discrax.text.wordpiece import WordPiece
 
@@ -50,6 +51,7 @@ class MaskedModel:
         return jnp.arange(self.bert.config.vocab_size, dtype=jnp.int32), self.bert.words
 
 
+@checked_arguments
 def read_checkpoint(folder: str | Path) -> MaskedModel:
     """Reads the folder of a masked language model."""
     folder = Path(folder)

@@ -25,6 +25,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from discrax.core import random
+from discrax.core.checks import checked_arguments
 from discrax.text import bert
 from discrax.text.bert import Affine, Norm
 from discrax.text.bpe import BytePairs
@@ -171,6 +172,7 @@ class Clip:
         return self.tower(jnp.asarray(tokens, jnp.int32))
 
 
+@checked_arguments
 def read_clip(folder: str | Path) -> Clip:
     """Reads the text tower of a folder in which a CLIPModel or a CLIPTextModelWithProjection was saved."""
     folder = Path(folder)

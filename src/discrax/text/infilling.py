@@ -29,6 +29,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int, Integer, PRNGKeyArray
 
 from discrax.core import checks, random
+from discrax.core.checks import checked_arguments
 from discrax.core.driver import Adapter
 from discrax.core.kernel import Kernel
 from discrax.core.levels import draw_levels
@@ -63,6 +64,7 @@ class Infilling(Target):
     places: Int[Array, " sites"]  # in `tokens`
     space: Categorical
 
+    @checked_arguments
     def __init__(self, model: MaskedModel, sentence: str, *, all_tokens: bool = False):
         index = model.tokenizer.index
         tokens = np.array([index[START], *model.tokenizer.tokens(sentence), index[END]], np.int32)
@@ -125,6 +127,7 @@ class Infilled:
 
 
 @reads_user_code()
+@checked_arguments
 def infill(
     key: PRNGKeyArray,
     model: MaskedModel | str | Path,

@@ -29,6 +29,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Integer, Key, PRNGKeyArray
 
 from discrax.core import checks, random
+from discrax.core.checks import checked_arguments, describe
 from discrax.core.kernel import Kernel
 from discrax.core.programs import compiled, reads_user_code
 from discrax.core.seeds import key_of
@@ -103,8 +104,8 @@ class PromptTarget(StochasticTarget):
         given: Mapping[int, int] | None = None,
     ):
         for name, value in {"length": length, "vocabulary": vocabulary, "batch_size": batch_size}.items():
-            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-                raise ValueError(f"{name} is a whole number, at least 1, but got {value!r}.")
+            if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 1 <= value < 2**31:
+                raise ValueError(f"{name} is a whole number, at least 1 and below 2^31, but got {describe(value)}.")
         self.directions = _directions(images)
         mask = np.ones(vocabulary, bool) if allowed is None else np.asarray(allowed)
         if mask.dtype != np.bool_ or mask.shape != (vocabulary,):
@@ -196,6 +197,7 @@ class TunedPrompts:
     similarities: Float[np.ndarray, " runs"]  # means over all images
     seconds: float
     compile_seconds: float
+    is_complete: bool = True  # False if it was interrupted: then it is the best so far
 
 
 def prompt_sampler(num_steps: int = 3000, *, step: float = 1.0, cache: bool = True) -> Kernel:
@@ -209,6 +211,7 @@ def prompt_sampler(num_steps: int = 3000, *, step: float = 1.0, cache: bool = Tr
     return sgdld(step, cache=cache, moves="all", exact=False, temperature=temperature)
 
 
+@checked_arguments
 def sampled_prompts(
     key: PRNGKeyArray,
     target: PromptTarget,
@@ -220,7 +223,7 @@ def sampled_prompts(
 ) -> TunedPrompts:
     """Samples prompts; of all states that a chain has been in, the one most like all images is kept.
 
-    `sampler`: by default `prompt_sampler(num_steps)`.
+    `sampler`: by default `prompt_sampler(num_steps)`. Ctrl-C and SIGTERM return the best so far.
     """
     random.as_threefry(key)
     for name, count in {"num_chains": num_chains, "num_steps": num_steps}.items():
@@ -236,7 +239,7 @@ def sampled_prompts(
         adaptation=None,
         progress=progress,
     )
-    if not run.is_complete:
+    if not run.num_draws:
         raise KeyboardInterrupt
     assert run.draws is not None
     begin = time.perf_counter()
@@ -246,7 +249,7 @@ def sampled_prompts(
     runs = np.arange(num_chains)
     seconds = run.seconds + time.perf_counter() - begin - compile_seconds
     tokens = np.asarray(target.tokens)[run.draws[runs, best].astype(np.int64)]
-    return TunedPrompts(tokens, values[runs, best], seconds, run.compile_seconds + compile_seconds)
+    return TunedPrompts(tokens, values[runs, best], seconds, run.compile_seconds + compile_seconds, run.is_complete)
 
 
 def similarities(
@@ -267,6 +270,7 @@ def _similarities(target: PromptTarget, states: Integer[Array, "states length"])
 
 
 @reads_user_code()
+@checked_arguments
 def continuous_relaxation(
     key: PRNGKeyArray,
     target: PromptTarget,
@@ -410,6 +414,8 @@ def tune_prompt(
             f"{found.similarities[i]:.4f}", Text(" ".join(map(str, tokens)) if text is None else text(tokens))
         )
     console.print(table)
+    if not found.is_complete:
+        raise SystemExit("discrax: interrupted before all steps were made; these are the best prompts so far.")
 
 
 def read_images(path: Path) -> np.ndarray:

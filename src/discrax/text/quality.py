@@ -22,6 +22,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from discrax.core import checks
+from discrax.core.checks import checked_arguments
 
 Words = Sequence[str]
 _ORDER = 4
@@ -97,6 +98,7 @@ def _bleu(matches: Sequence[int], totals: Sequence[int], length: int, reference_
     return 100 * math.exp(min(0.0, 1 - reference_length / length) + sum(log_precisions) / _ORDER)
 
 
+@checked_arguments
 def unique_ngrams(sentences: Sequence[Words], n: int, corpus: Iterable[Words] | None = None) -> float:
     """The share of n-grams that occur once, or with a corpus that of the distinct ones that it has not."""
     _check_words(sentences)

@@ -158,7 +158,7 @@ MISTAKES = {
     "integers": (lambda: target_of(np.ones((2, 5), int)), "one a row, but got an array of int64"),
     "zero": (lambda: target_of(np.eye(4, 5) * [[1], [1], [0], [1]]), "Row 2 of images has no direction"),
     "another model": (lambda: target_of(np.ones((2, 4))), r"shape \(5,\) for a prompt, but those of the images have 4"),
-    "batch": (lambda: target_of(batch_size=0), "batch_size is a whole number, at least 1, but got 0"),
+    "batch": (lambda: target_of(batch_size=0), "batch_size is a whole number, at least 1 and below .*, but got 0"),
     "mask": (lambda: target_of(allowed=[1, 2]), r"mask of the 6 tokens, but got int64 of shape \(2,\)"),
     "one token": (lambda: target_of(allowed=np.arange(6) == 3), "two tokens to choose from at least, but 1 are"),
     "place": (lambda: target_of(given={3: 0}), r"places 0\.\.2, but a token was given for place 3"),
@@ -195,6 +195,23 @@ def test_sampling_finds_the_best_prompt_of_all():
     found = sampled_prompts(jax.random.key(0), target, num_chains=4, num_steps=400, progress=False)
     assert [tuple(tokens) for tokens in found.tokens.tolist()] == [best] * 4
     np.testing.assert_allclose(found.similarities, values[best], atol=1e-6)
+
+
+def test_a_signal_keeps_the_best_so_far(monkeypatch):
+    drawn, draws = target_of(), np.zeros((2, 5, 3), np.int8)
+    draws[1, 3] = [4, 0, 5]
+
+    class Part:
+        is_complete, num_draws, seconds, compile_seconds = False, 5, 1.0, 0.0
+
+    Part.draws = draws
+    monkeypatch.setattr("discrax.text.prompts.sample", lambda *_, **__: Part())
+    found = sampled_prompts(jax.random.key(0), drawn, num_chains=2, num_steps=20, progress=False)
+    assert not found.is_complete
+    assert found.similarities[1] == pytest.approx(max(slow_similarity([4, 0, 5]), slow_similarity([0, 0, 0])), abs=1e-5)
+    Part.num_draws = 0
+    with pytest.raises(KeyboardInterrupt):
+        sampled_prompts(jax.random.key(0), drawn, num_chains=2, num_steps=20, progress=False)
 
 
 def test_similarities_are_in_the_order_of_the_states():
