@@ -98,7 +98,7 @@ def knob_values(kernel: Any, names: tuple[str, ...]) -> Float[Array, " knobs"]:
 
 
 def _check_fields(names: Any, window: Any, num_windows: Any) -> None:
-    whole("num_windows", num_windows, least=0)
+    whole("num_windows", num_windows, least=0, most=10**9)
     if names is not None and (not isinstance(names, tuple) or not names or not all(isinstance(n, str) for n in names)):
         raise TypeError(f"names must be a tuple of knobs, such as ('sigma',), or None for all, but got {names!r}.")
     if window is not None:

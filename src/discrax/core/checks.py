@@ -3,7 +3,9 @@
 import functools
 import inspect
 import math
+import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -11,6 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Float
+
+_LARGEST_WHOLE = 2**62  # whatever a whole number counts, more than this is a mistake
 
 
 def real_array(name: str, value: Any) -> Float[np.ndarray, "..."]:
@@ -81,9 +85,11 @@ def number(
 
 
 def whole(name: str, value: Any, least: int | None = None, most: int | None = None) -> int:
-    """One whole number between bounds; 3.0 is not one, and True neither."""
+    """One whole number between bounds, and of at most 62 bits; 3.0 is not one, and True neither."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
         raise TypeError(f"{name} must be a whole number, but got {describe(value)}.")
+    if most is None and value > _LARGEST_WHOLE:
+        most = _LARGEST_WHOLE
     if (least is not None and value < least) or (most is not None and value > most):
         wanted = " and ".join(
             f"{words} {bound}" for words, bound in (("at least", least), ("at most", most)) if bound is not None
@@ -128,12 +134,12 @@ def _short(value: Any) -> str:
 
 
 def checked_arguments(function: Callable) -> Callable:
-    """Decorates what users call: arguments annotated as `int`, `float`, `bool` or `str` are of that kind.
+    """Decorates what users call: arguments annotated as numbers, names, paths or classes of ours are of that kind.
 
     Whole numbers are counts or seeds, and others finite; what else they must be, the function says.
     """
     signature = inspect.signature(function)
-    checks = {name: check for name, it in signature.parameters.items() if (check := _CHECKS.get(it.annotation))}
+    checks = {name: check for name, it in signature.parameters.items() if (check := _check_of(it.annotation))}
 
     @functools.wraps(function)
     def wrapped(*arguments: Any, **named: Any) -> Any:
@@ -147,6 +153,22 @@ def checked_arguments(function: Callable) -> Callable:
         return function(*arguments, **named)
 
     return wrapped
+
+
+def _check_of(annotation: Any) -> Callable[[str, Any], Any] | None:
+    if isinstance(annotation, type) and annotation.__module__.startswith("discrax."):
+        return functools.partial(_instance, annotation)
+    return _CHECKS.get(annotation)
+
+
+def _instance(kind: type, name: str, value: Any) -> None:
+    if not isinstance(value, kind):
+        raise TypeError(f"{name} must be of type {kind.__name__}, but got {describe(value)}.")
+
+
+def _path(name: str, value: Any) -> None:
+    if not isinstance(value, str | os.PathLike) or isinstance(value, bytes):
+        raise TypeError(f"{name} must be a path, but got {describe(value)}.")
 
 
 def _text(name: str, value: Any) -> None:
@@ -183,6 +205,8 @@ _CHECKS: dict[Any, Callable[[str, Any], Any]] = {
     str: _text,
     bool: _yes_or_no,
     tuple[float, float]: _pair,
+    str | Path: _path,
+    bool | None: _or_none(_yes_or_no),
     int | None: _or_none(_count),
     float | None: _or_none(_number),
 }

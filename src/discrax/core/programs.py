@@ -65,7 +65,7 @@ def compiled(
         function,
         structure,
         static_structure,
-        tuple(static_leaves),
+        tuple(map(_hashable, static_leaves)),
         tuple(sorted(settings.items())),
         batched,
         place,
@@ -124,6 +124,27 @@ def _executable(lowered: Any, place: tuple) -> Callable:
         _executables[code] = lowered.compile()
     _executables.move_to_end(code)
     return _executables[code]
+
+
+class _ById:
+    """Stands for an object that has no hash, and keeps it alive as long as it does."""
+
+    def __init__(self, it: Any):
+        self.it = it
+
+    def __hash__(self) -> int:
+        return id(self.it)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _ById) and other.it is self.it
+
+
+def _hashable(leaf: Any) -> Any:
+    try:
+        hash(leaf)
+    except TypeError:
+        return _ById(leaf)
+    return leaf
 
 
 def _is_array(leaf: Any) -> bool:

@@ -9,6 +9,7 @@ estimated from the states of a burn-in.
 """
 
 from abc import abstractmethod
+from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -27,10 +28,18 @@ _MOST_PAIRS = 20_000
 _RIDGE = 1e-6
 
 
-class Hessian(NamedTuple):
+@dataclass(frozen=True)
+class Hessian:
+    """W, and where it comes from."""
+
     matrix: Any  # a symmetric numpy array, or scipy.sparse where it came sparse
     origin: str  # how it was found, for reports
     is_exact: bool = False
+
+    def __post_init__(self) -> None:
+        real_array("matrix", self.matrix.data if hasattr(self.matrix, "tocoo") else self.matrix)
+        if not isinstance(self.origin, str):
+            raise TypeError(f"origin must be words, but got {describe(self.origin)}.")
 
 
 class Preconditioned(Kernel):

@@ -24,8 +24,8 @@ def autocorrelation(values: np.ndarray, mean: float | None = None) -> np.ndarray
     Each chain's own mean is removed, or `mean` where it is known: that shows slow chains for what they are.
     """
     values = real_array("values", values)
-    if not values.size:
-        raise ValueError(f"values must have at least one draw, but got shape {values.shape}.")
+    if not values.size or not values.ndim:
+        raise ValueError(f"values must have an axis of at least one draw, but got shape {values.shape}.")
     n = values.shape[-1]
     centred = values - (values.mean(axis=-1, keepdims=True) if mean is None else number("mean", mean))
     size = 1 << (2 * n - 1).bit_length()
@@ -48,6 +48,8 @@ def ess(values: np.ndarray, rule: str = "first_negative", mean: float | None = N
     if rule not in RULES:
         raise ValueError(f"Unknown truncation rule {rule!r}; known: {', '.join(RULES)}.")
     values = real_array("values", values)
+    if not values.ndim:
+        raise ValueError("values must have an axis of draws, but got one number.")
     n = values.shape[-1]
     if n < 4:
         return np.zeros(values.shape[:-1])

@@ -40,7 +40,7 @@ def law(target: Target, limit: int = 1 << 20) -> Float[np.ndarray, " states"]:
 
 def draw(key: PRNGKeyArray, target: Target, num: int) -> Integer[Array, "num *shape"]:
     """Independent exact draws."""
-    whole("num", num, least=1)
+    whole("num", num, least=1, most=10**9)
     probabilities = law(target)
     picks = np.random.default_rng(random.seed_of(key)).choice(len(probabilities), size=num, p=probabilities)
     return jnp.asarray(target.space.enumerate()[picks])
@@ -203,7 +203,7 @@ def check_kernel(
     """
     check_fits(kernel, target)
     number("threshold", threshold, above=0, below=1)
-    whole("num_chains", num_chains, least=1)
+    whole("num_chains", num_chains, least=1, most=10**9)
     whole("num_steps", num_steps, least=1)
     whole("num_convergence_steps", num_convergence_steps, least=1)
     key = random.as_threefry(jax.random.key(0) if key is None else key)

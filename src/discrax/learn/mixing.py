@@ -13,6 +13,7 @@ from jaxtyping import Array, Float, Integer, PRNGKeyArray
 from numpy.typing import ArrayLike
 
 from discrax.core import checks, random
+from discrax.core.checks import checked_arguments
 from discrax.core.interrupts import Interrupts
 from discrax.core.kernel import Kernel
 from discrax.core.programs import reads_user_code
@@ -33,6 +34,7 @@ class MixingCurve(NamedTuple):
 
 
 @reads_user_code()
+@checked_arguments
 def mixing_curves(
     key: PRNGKeyArray,
     target: Target,
@@ -82,6 +84,7 @@ def mixing_curves(
 
 
 @reads_user_code()
+@checked_arguments
 def snapshots(
     key: PRNGKeyArray,
     target: Target,

@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Float, Integer
 from numpy.typing import ArrayLike
 
+from discrax.core.checks import checked_arguments
 from discrax.learn.frequencies import integer_rows
 
 _ROWS_AT_ONCE = 1000
@@ -30,12 +31,14 @@ def mmd(a: ArrayLike, b: ArrayLike) -> float:
     return within - 2 * _kernel_sum(a, b) / (len(a) * len(b))
 
 
+@checked_arguments
 def marginal_error(a: ArrayLike, b: ArrayLike, num_levels: int = 2) -> float:
     """The mean absolute difference of the frequencies of 1, or of all levels."""
     a, b = (_indicators(x, num_levels) for x in _rows(a, b))
     return float(np.abs(a.mean(axis=0) - b.mean(axis=0)).mean())
 
 
+@checked_arguments
 def covariance_error(a: ArrayLike, b: ArrayLike, num_levels: int = 2) -> float:
     """The Frobenius norm of the difference of the covariance matrices of all sites (and levels)."""
     a, b = (_indicators(x, num_levels) for x in _rows(a, b))

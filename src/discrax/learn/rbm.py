@@ -11,6 +11,7 @@ from jaxtyping import Integer, PRNGKeyArray
 from numpy.typing import ArrayLike
 
 from discrax.core import random
+from discrax.core.checks import checked_arguments
 from discrax.core.space import code_dtype
 from discrax.learn.frequencies import frequencies, integer_rows
 from discrax.learn.training import pcd
@@ -21,6 +22,7 @@ from discrax.targets.rbm import RBM, CategoricalRBM
 _COPIES = 6  # of the weights: themselves, their mean, gradient, update, and Adam's two moments
 
 
+@checked_arguments
 def train_rbm(
     key: PRNGKeyArray,
     data: ArrayLike,

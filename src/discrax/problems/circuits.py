@@ -27,7 +27,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Integer, PRNGKeyArray
 
 from discrax.core import random
-from discrax.core.checks import whole
+from discrax.core.checks import checked_arguments, whole
 from discrax.core.levels import is_level
 from discrax.core.programs import compiled
 from discrax.core.seeds import key_of
@@ -78,6 +78,7 @@ class ApproximateCircuit(BatchRatios):
         self.scenarios = _drawn(random.as_threefry(jax.random.key(0)), _SCENARIOS)
 
     @staticmethod
+    @checked_arguments
     def simulated(seed: int, num_units: int = 3, *, batch_size: int = 1) -> "ApproximateCircuit":
         """A circuit whose nodes add or multiply with equal chances."""
         generator = np.random.default_rng(whole("seed", seed, least=0))

@@ -29,7 +29,7 @@ import numpy as np
 from jaxtyping import Array, Float, Integer, PRNGKeyArray
 
 from discrax.core import random
-from discrax.core.checks import real_array, whole
+from discrax.core.checks import checked_arguments, real_array, whole
 from discrax.core.levels import is_level
 from discrax.core.space import Categorical
 from discrax.core.stochastic import Batch, BatchRatios
@@ -76,6 +76,7 @@ class FacilityLocation(BatchRatios):
         self.scenarios = self._demands(random.as_threefry(jax.random.key(0)), _SCENARIOS)
 
     @staticmethod
+    @checked_arguments
     def simulated(
         seed: int, num_facilities: int = 15, num_customers: int = 30, *, spread: float = 0.7, batch_size: int = 1
     ) -> "FacilityLocation":
@@ -100,6 +101,7 @@ class FacilityLocation(BatchRatios):
         return FacilityLocation(opening, transport, capacity, 120.0, demand, spread, batch_size=batch_size)
 
     @staticmethod
+    @checked_arguments
     def from_orlib(
         fixed, capacity, demand, cost, *, penalty=None, spread: float = 0.5, batch_size: int = 1
     ) -> "FacilityLocation":

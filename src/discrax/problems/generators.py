@@ -22,7 +22,7 @@ from collections.abc import Iterator
 import numpy as np
 from jaxtyping import Int
 
-from discrax.core.checks import describe, number, whole
+from discrax.core.checks import checked_arguments, describe, number, whole
 from discrax.problems.graph import Graph
 
 Seed = int | list[int] | np.random.Generator
@@ -30,6 +30,7 @@ Seed = int | list[int] | np.random.Generator
 _MOST_EDGES = 1_000_000_000
 
 
+@checked_arguments
 def erdos_renyi(num_nodes: int, density: float, seed: Seed = 0) -> Graph:
     """Each pair of nodes is joined with probability `density`."""
     whole("num_nodes", num_nodes, least=0)
@@ -45,6 +46,7 @@ def erdos_renyi(num_nodes: int, density: float, seed: Seed = 0) -> Graph:
     return _unweighted(num_nodes, np.stack([first, second], axis=1))
 
 
+@checked_arguments
 def barabasi_albert(num_nodes: int, attached: int, seed: Seed = 0) -> Graph:
     """Grown from a star of `attached` + 1 nodes: each new node joins `attached` others, drawn by their degrees."""
     whole("num_nodes", num_nodes, least=0)
@@ -67,6 +69,7 @@ def barabasi_albert(num_nodes: int, attached: int, seed: Seed = 0) -> Graph:
     return Graph.from_edges(edges.reshape(-1, 2), num_nodes=num_nodes)
 
 
+@checked_arguments
 def rb_model(
     num_cliques: int,
     clique_size: int,
@@ -105,6 +108,7 @@ def rb_model(
     return Graph.from_edges(np.concatenate([within.reshape(-1, 2), conflicts]), num_nodes=n * k)
 
 
+@checked_arguments
 def er_set(low: int, high: int, density: float, count: int, seed: int = 0) -> Iterator[Graph]:
     """Erdős-Rényi graphs with `low` to `high` nodes, both included. Graph i is the same whatever `count` is."""
     _check_sizes(low, high)
@@ -112,6 +116,7 @@ def er_set(low: int, high: int, density: float, count: int, seed: int = 0) -> It
         yield erdos_renyi(int(generator.integers(low, high + 1)), density, generator)
 
 
+@checked_arguments
 def ba_set(low: int, high: int, attached: int, count: int, seed: int = 0) -> Iterator[Graph]:
     """Barabási-Albert graphs with `low` to `high` nodes, both included."""
     _check_sizes(low, high)
@@ -119,6 +124,7 @@ def ba_set(low: int, high: int, attached: int, count: int, seed: int = 0) -> Ite
         yield barabasi_albert(int(generator.integers(low, high + 1)), attached, generator)
 
 
+@checked_arguments
 def rb_set(
     count: int,
     seed: int = 0,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from discrax.core.checks import describe, real_array
+from discrax.core.checks import as_array, describe, real_array, whole
 
 _MOST_IN_ALL = 1e30  # in single precision that leaves room for penalties and for fields that pin a site
 _MOST_NODES = 10_000_000  # where there are few edges
@@ -36,7 +36,9 @@ class Graph:
         names: Sequence[Hashable] | None = None,
     ) -> "Graph":
         """A graph from pairs of nodes. An edge may be given in both directions if its weights agree."""
-        edges = np.asarray(edges)
+        edges = as_array("Edges", edges)
+        if num_nodes is not None:
+            whole("num_nodes", num_nodes, least=0)
         if edges.size == 0:
             edges = np.zeros((0, 2), np.int64)
         if edges.ndim != 2 or edges.shape[1] != 2:

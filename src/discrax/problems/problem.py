@@ -6,6 +6,7 @@ for what is not allowed. What it finds is repaired, judged by the true objective
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, NamedTuple
 
@@ -13,6 +14,7 @@ import jax
 import numpy as np
 from jaxtyping import Float, Int, Integer
 
+from discrax.core import checks
 from discrax.core.space import Binary, Space
 from discrax.core.target import Target
 from discrax.targets.coupling import Dense, Sparse, Uncoupled
@@ -21,13 +23,30 @@ from discrax.targets.quadratic import Quadratic
 _MOST_BYTES = 2**34  # of coupling matrices
 
 
-class BinaryQuadratic(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class BinaryQuadratic:
     """offset + linear' x + sum over edges of weight x_i x_j, x in {0, 1}^n: to be made as large as possible."""
 
     linear: Float[np.ndarray, " n"]
     edges: Int[np.ndarray, "m 2"]  # each pair once, no loops
     weights: Float[np.ndarray, " m"]
     offset: float = 0.0
+
+    def __post_init__(self) -> None:
+        linear, weights = checks.real_array("linear", self.linear), checks.real_array("weights", self.weights)
+        edges = checks.as_array("edges", self.edges)
+        checks.number("offset", self.offset)
+        if linear.ndim != 1 or edges.ndim != 2 or edges.shape[1] != 2 or weights.shape != edges.shape[:1]:
+            raise ValueError(
+                "linear must have shape (n,), edges (m, 2) and weights (m,), but they have "
+                f"{linear.shape}, {edges.shape} and {weights.shape}."
+            )
+        if not np.issubdtype(edges.dtype, np.integer) or (
+            edges.size and not 0 <= edges.min() <= edges.max() < len(linear)
+        ):
+            raise ValueError(f"edges must join sites 0..{len(linear) - 1}, but hold others.")
+        for name, array in (("linear", linear), ("edges", edges), ("weights", weights)):
+            object.__setattr__(self, name, array)
 
     @property
     def num_sites(self) -> int:

@@ -152,11 +152,11 @@ class PAVG(_GaussianAuxiliary):
     estimator: ClassVar[str] = "moments"
 
     def __init__(self, eps: float = 1.0, M=None, gamma: float = 1.0, wants_matrix: bool = True):
-        self.metric = Isotropic(positive("eps", eps))
+        self.metric, gamma = Isotropic(positive("eps", eps)), number("gamma", gamma)
         self.wants_matrix, self.tunes_gamma = wants_matrix, M is not None
         if M is not None:
             M = checked_matrix(M, "M")
-            self.metric = Spectral.of(_dense(M), eps, number("gamma", gamma))
+            self.metric = Spectral.of(_dense(M), eps, gamma)
 
     @property
     def alpha(self) -> Float[Array, ""]:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
+from discrax.core.checks import describe
 from discrax.core.kernel import Kernel, check_fits
 from discrax.core.space import Binary, Categorical, Ordinal, Space, Spin
 from discrax.core.target import Target, offered
@@ -71,6 +72,8 @@ REGISTRY = {
 
 
 def get_sampler(name: str) -> Sampler:
+    if not isinstance(name, str):
+        raise TypeError(f"A sampler must be a name, but got {describe(name)}.")
     if name not in REGISTRY:
         raise unknown_name("sampler", name, {*REGISTRY, "auto"})
     return REGISTRY[name]

@@ -102,7 +102,7 @@ def auto(
     With cost="evaluations" the choice does not depend on the clock, and `seconds` is not looked at.
     """
     for name, value, known in (("score", score, SCORES), ("cost", cost, COSTS)):
-        if value not in known:
+        if not isinstance(value, str) or value not in known:
             raise ValueError(f"{name} must be {' or '.join(map(repr, known))}, but got {describe(value)}.")
     seconds = number("seconds", seconds, above=0)
     if candidates is not None:

@@ -29,7 +29,7 @@ def check_counts(num_chains: int, num_warmup: int, num_samples: int, thinning: i
     least = {"num_chains": 1, "num_warmup": 0, "num_samples": 1, "thinning": 1, "chunk_size": 1}
     given = (num_chains, num_warmup, num_samples, thinning, 1 if chunk_size is None else chunk_size)
     for (name, smallest), value in zip(least.items(), given, strict=True):
-        whole(name, value, least=smallest)
+        whole(name, value, least=smallest, most=2**62)
     steps = num_warmup + num_samples * thinning
     if steps >= _MOST_STEPS:
         raise ValueError(

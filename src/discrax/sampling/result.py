@@ -10,7 +10,7 @@ import jax
 import numpy as np
 
 from discrax.adaptation import AcceptanceReport
-from discrax.core.checks import real_array
+from discrax.core.checks import describe, real_array
 from discrax.core.driver import STATS
 from discrax.core.kernel import Kernel, State, Tunable, sites_per_step
 from discrax.core.statistics import Moments
@@ -91,6 +91,8 @@ class Result:
             embed = jax.vmap(space.embed)
             chains = [np.tensordot(w, np.asarray(embed(x)), 1) for w, x in zip(weights, self.draws, strict=True)]
             return np.mean(chains, axis=0)
+        if not callable(function):
+            raise TypeError(f"function must be a function of the codes, but got {describe(function)}.")
         values = real_array("What the function returns", function(self.draws))
         if values.shape[:2] != self.draws.shape[:2]:
             raise ValueError(

@@ -21,7 +21,7 @@ import numpy as np
 from jaxtyping import Array, Float, Integer, PRNGKeyArray
 
 from discrax.core import random
-from discrax.core.checks import number, whole
+from discrax.core.checks import checked_arguments, number, whole
 from discrax.core.interrupts import Interrupts
 from discrax.core.kernel import Kernel
 from discrax.core.programs import compiled, reads_user_code
@@ -174,6 +174,7 @@ def _costs(
     return jax.lax.map(of_state, states)
 
 
+@checked_arguments
 def sample_average(
     target: FacilityLocation, num_scenarios: int, seconds: float, seed: int = 0, *, num_evaluation: int = 10_000
 ) -> Expected:

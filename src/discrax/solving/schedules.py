@@ -8,14 +8,15 @@
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from discrax.core.checks import describe
+from discrax.core.checks import describe, number
 from discrax.core.programs import compiled
 from discrax.core.target import Target, log_prob
 from discrax.problems.problem import BinaryQuadratic, Labelling, Problem
@@ -26,10 +27,19 @@ _SAMPLED_CHANGES, _CHANGES_AT_ONCE = 256, 8  # of a problem that is only a funct
 _SHARE_OF_COSTS = 0.02  # of a budget
 
 
-class Schedule(NamedTuple):
+@dataclass(frozen=True)
+class Schedule:
+    """Inverse temperatures from `hot` to `cold`."""
+
     hot: float
     cold: float
     kind: str = "geometric"
+
+    def __post_init__(self) -> None:
+        number("hot", self.hot, least=0)
+        number("cold", self.cold, least=0)
+        if not isinstance(self.kind, str) or self.kind not in KINDS:
+            raise ValueError(f"kind must be one of {', '.join(KINDS)}, but got {describe(self.kind)}.")
 
     def beta(self, p: Any) -> Any:
         """At a share of the search, or at an array of them."""

@@ -201,6 +201,8 @@ class Lattice(Coupling):
     periodic: bool = eqx.field(static=True)
 
     def __init__(self, shape: Sequence[int], weights, periodic: bool = False):
+        if not isinstance(periodic, bool | np.bool_):
+            raise TypeError(f"periodic must be True or False, but got {describe(periodic)}.")
         self.shape, self.periodic = checked_shape(shape), bool(periodic)
         per_axis = weights if isinstance(weights, tuple | list) else (weights,) * len(self.shape)
         if len(per_axis) != len(self.shape):
@@ -283,9 +285,10 @@ def as_edges(graph) -> tuple[np.ndarray, np.ndarray | None, int]:
         position = {node: i for i, node in enumerate(graph.nodes)}
         data = [(position[a], position[b], attributes.get("weight")) for a, b, attributes in graph.edges(data=True)]
         edges = np.array([(a, b) for a, b, _ in data], np.int64).reshape(-1, 2)
-        if not data or any(weight is None for *_, weight in data):
+        if all(weight is None for *_, weight in data):
             return edges, None, graph.number_of_nodes()
-        return edges, real_array("Weights of edges", [weight for *_, weight in data]), graph.number_of_nodes()
+        weights = [1.0 if weight is None else weight for *_, weight in data]
+        return edges, real_array("Weights of edges", weights), graph.number_of_nodes()
     if hasattr(graph, "tocoo"):  # scipy.sparse
         if graph.shape[0] != graph.shape[1]:
             raise ValueError(f"A sparse coupling matrix must be square, but got shape {graph.shape}.")
@@ -305,4 +308,6 @@ def as_edges(graph) -> tuple[np.ndarray, np.ndarray | None, int]:
             "A graph is a networkx graph, a symmetric scipy.sparse matrix or an integer array of edges (m, 2), "
             f"but got {type(graph).__name__} of shape {edges.shape}."
         )
+    if edges.size and not 0 <= edges.min() <= edges.max() < 2**31 - 1:
+        raise ValueError(f"Edges must join sites 0 .. 2^31 - 2, but name {edges.min()} .. {edges.max()}.")
     return edges, None, int(edges.max()) + 1 if edges.size else 0

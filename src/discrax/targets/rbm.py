@@ -18,7 +18,7 @@ from jax.core import Tracer
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
-from discrax.core.checks import real_array
+from discrax.core.checks import describe, real_array
 from discrax.core.files import write_whole
 from discrax.core.space import Binary, Categorical
 from discrax.core.target import Layered
@@ -65,7 +65,7 @@ class RBM(Layered):
     @classmethod
     def load(cls, path: str | os.PathLike, *, shape: int | Sequence[int] | None = None) -> "RBM":
         """From a file that `save` wrote; `shape` rearranges the sites."""
-        return cls(**_arrays(path, os.fspath(path), 2, shape))
+        return cls(**_arrays(path, _as_path(path), 2, shape))
 
     def save(self, path: str | os.PathLike) -> None:
         """Writes an npz file with the arrays weights, visible_bias, hidden_bias and shape."""
@@ -121,7 +121,7 @@ class CategoricalRBM(Layered):
     @classmethod
     def load(cls, path: str | os.PathLike, *, shape: int | Sequence[int] | None = None) -> "CategoricalRBM":
         """From a file that `save` wrote; `shape` rearranges the sites."""
-        return cls(**_arrays(path, os.fspath(path), 3, shape))
+        return cls(**_arrays(path, _as_path(path), 3, shape))
 
     def save(self, path: str | os.PathLike) -> None:
         """Writes an npz file with the arrays weights, visible_bias, hidden_bias and shape."""
@@ -137,6 +137,12 @@ class CategoricalRBM(Layered):
     def site_logits(self, h: Float[Array, " hidden"]) -> Float[Array, "..."]:
         logits = self.visible_bias.reshape(-1) + h @ self.weights.reshape(len(self.hidden_bias), -1)
         return logits.reshape(*self.space.shape, self.space.num_levels)
+
+
+def _as_path(path: str | os.PathLike) -> str:
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"path must be a path, but got {describe(path)}.")
+    return os.fspath(path)
 
 
 def _float(name: str, array: ArrayLike) -> Array:
