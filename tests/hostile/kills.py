@@ -333,7 +333,7 @@ def judge_files(folder: Path, after_kill: bool) -> str | None:
     for path in sorted(folder.rglob("*")):
         if not path.is_file() or path.name == ".lock":
             continue
-        if path.name.endswith((".part", ".tmp")) or "orbax-checkpoint-tmp" in str(path):
+        if path.name.endswith((".part", ".tmp")):
             if not after_kill:
                 return f"left {path.relative_to(folder)}"
             continue

@@ -75,7 +75,7 @@ by_batches:dx.targets.Quenched log_conditional:function=log_psi draw:function=la
 
 dx.sample key:key=key target:target=spins sampler:sampler='rwm' num_chains:size=2 num_warmup:size0=0
     num_samples:size=2 thinning:count=1 init:codes?=state keep:choice='draws' keep_warmup:flag=False
-    adaptation:choice?=None chunk_size:count?=2 progress:flag=False
+    adaptation:choice?=None chunk_size:count?=2 progress:flag=False -- chunk_size/huge
 dx.sample key:key=key target:target=spins sampler:sampler='dmala' num_chains:size=2 num_warmup:count0=6
     num_samples:size=2 keep:function=keep_sum adaptation:thing?=dx.AcceptanceRate() progress:flag=False --
     keep/returns-a-vector keep/returns-NaN keep/returns-complex adaptation/wrong-type
@@ -198,7 +198,7 @@ solving_module.minimise_expected key:key=key target:target=sites sampler:sampler
     num_steps:count=4 init:codes?=site_states num_rescoring:count=4 num_evaluation:count=4
 solving_module.sample_average target:thing=sites num_scenarios:size=2 seconds:positive=1.0 seed:seed=0
     num_evaluation:count=4
-dimod_sample bqm:thing=bqm beta_range:array?=(0.1,2.0) num_reads:size?=2 num_sweeps:count0=4
+dimod_sample bqm:thing=bqm beta_range:array?=(0.1,2.0) num_reads:size?=2 num_sweeps:count0?=4
     num_sweeps_per_beta:count=1 beta_schedule_type:choice='geometric' seed:seed?=0 interrupt_function:function?=None
     initial_states:thing?=None initial_states_generator:choice='random' -- beta_range/integers beta_range/bool
     beta_range/float16 interrupt_function/returns-None interrupt_function/returns-NaN
@@ -213,7 +213,7 @@ dx.learn.PairwisePotts.untrained frequencies:array=np.full((4,3),1/3)
 dx.learn.convnet key:key=key shape:shape=(16,16) num_levels:size=2 quadratic:flag=False
 dx.learn.resnet key:key=key shape:shape=(8,8) num_levels:size=2 width:size=4 num_blocks:size=2
     frequencies:array?=np.full((8,8),.5)
-dx.learn.random_couplings key:key=key num_sites:size=4 scale:positive0=0.01
+dx.learn.random_couplings key:key=key num_sites:size=4 scale:number=0.01
 dx.learn.frequencies rows:codes=rows num_levels:size=2 -- rows/too-many-axes
 dx.learn.mmd a:codes=rows b:codes=rows -- a/negative a/too-large a/fraction b/negative b/too-large b/fraction
 dx.learn.marginal_error a:codes=rows b:codes=rows num_levels:size=2
@@ -231,13 +231,13 @@ dx.learn.pcd key:key=key model:target=machine data:codes=rows sampler:sampler='r
     num_updates:count=2 batch_size:size=4 buffer_size:size=4 persistent:flag=True optimiser:thing?=None
     learning_rate:positive=.001 l1:positive0=0.0 weight_decay:positive0=0.0 ema:probability=0.9
     adaptation:choice?=None starts:codes?=states largest_gap:positive?=None every:count=2 save_every:count=2
-    progress:flag=False
+    progress:flag=False -- batch_size/huge every/huge save_every/huge
 dx.learn.pcd key:key=key model:target=machine data:codes=rows sampler:sampler='rwm' num_steps:count=1
     num_updates:count=2 batch_size:size=4 buffer_size:size=4 trains:function?=None penalty:function?=None
-    refresh:function?=None every:count=2 progress:flag=False
+    refresh:function?=None every:count=2 progress:flag=False -- batch_size/huge every/huge save_every/huge
 dx.learn.pcd key:key=key model:target=machine data:codes=rows sampler:sampler='rwm' num_steps:count=1
     num_updates:count=2 batch_size:size=4 buffer_size:size=4 out:out_folder?=None resume:flag=False every:count=2
-    progress:flag=False
+    progress:flag=False -- batch_size/huge every/huge save_every/huge
 
 data.load_images name:choice='digits' folder:in_folder?=None levels:size?=None -- folder/missing
     folder/file-instead-of-a-folder folder/empty-folder folder/not-a-path folder/impossible-path

@@ -93,7 +93,7 @@ class Budget:
     thinning: int = 1
 
     def __post_init__(self) -> None:
-        for name, least in (("num_chains", 1), ("num_warmup", 0), ("num_samples", 0), ("thinning", 1)):
+        for name, least in (("num_chains", 0), ("num_warmup", 0), ("num_samples", 0), ("thinning", 1)):
             checks.whole(name, getattr(self, name), least=least, most=2**62)
 
 

@@ -90,11 +90,10 @@ def whole(name: str, value: Any, least: int | None = None, most: int | None = No
         raise TypeError(f"{name} must be a whole number, but got {describe(value)}.")
     if most is None and value > _LARGEST_WHOLE:
         most = _LARGEST_WHOLE
-    if (least is not None and value < least) or (most is not None and value > most):
-        wanted = " and ".join(
-            f"{words} {bound}" for words, bound in (("at least", least), ("at most", most)) if bound is not None
-        )
-        raise ValueError(f"{name} must be {wanted}, but got {_short(value)}.")
+    if least is not None and value < least:
+        raise ValueError(f"{name} must be at least {least}, but got {_short(value)}.")
+    if most is not None and value > most:
+        raise ValueError(f"{name} must be at most {most}, but got {_short(value)}.")
     return int(value)
 
 

@@ -326,8 +326,8 @@ def work_per_step(target: Target, num_chains: int) -> int:
 
 
 def warmup_chunk(num_steps: int) -> int:
-    """Short, so that a kernel that outgrows its capacity is enlarged soon."""
-    return max(50, num_steps // 20)
+    """Short, so that a kernel that outgrows its capacity is enlarged soon, and that a signal is heard soon."""
+    return min(max(50, num_steps // 20), 2000)
 
 
 class Phase:

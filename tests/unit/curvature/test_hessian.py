@@ -74,7 +74,7 @@ def test_a_burn_in_that_did_not_move_is_an_error():
     [
         (np.zeros((2, 3)), "must be a square matrix, but got shape"),
         (np.array([[0.0, 1.0], [0.5, 0.0]]), "must be symmetric, but it differs from its transpose by up to 0.5"),
-        (np.array([[np.nan, 1.0], [1.0, 0.0]]), "must hold finite numbers"),
+        (np.array([[np.nan, 1.0], [1.0, 0.0]]), "must be finite"),
     ],
 )
 def test_matrices_that_are_none(matrix, words):

@@ -76,7 +76,7 @@ def test_fewer_rows_than_a_batch():
     [
         (np.zeros((0, 3), int), {}, "data must be integer codes"),
         (np.zeros((2, 3, 3), int), {}, "flatten images first"),
-        (np.zeros((2, 3)), {}, "integer codes 0..1, but is an array of float64"),
+        (np.zeros((2, 3)), {}, "data must be integer codes .*, but got float64"),
         (np.full((2, 3), 255), {}, "they run from 255 to 255; quantise it"),
         (np.full((2, 3), -1), {"num_levels": 4}, "codes 0..3, but they run from -1"),
         (np.zeros((2, 3), int), {"num_gibbs": 0}, "num_gibbs must be a positive whole number"),

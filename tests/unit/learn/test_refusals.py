@@ -86,7 +86,7 @@ SETTINGS = [
     ({"data": ROWS[0]}, "data must be integer codes"),
     ({"data": None}, "data must be integer codes"),
     ({"data": [[0, 1], [1]]}, "data must be integer codes"),
-    ({"model": "x"}, "target must be a discrax Target"),
+    ({"model": "x"}, "target must be (a discrax|of type) Target"),
 ]
 
 
@@ -105,12 +105,15 @@ def curves(**settings):
 OTHERS = [
     (lambda: ais(KEY, model(), base="x"), "base must be real numbers"),
     (lambda: ais(KEY, model(), num_chains=10**13), "must fit into the machine's"),
-    (lambda: ais(KEY, "x"), "target must be a discrax Target"),
+    (lambda: ais(KEY, "x"), "target must be (a discrax|of type) Target"),
     (lambda: curves(samplers=["pas"]), "samplers must map names to samplers"),
     (lambda: curves(num_steps="x"), "num_steps must be a whole number"),
     (lambda: curves(num_chains=2.5), "num_chains must be a whole number"),
     (lambda: curves(num_warmup=-1), "num_warmup must be at least 0"),
-    (lambda: mixing_curves(KEY, None, {"a": "rwm"}, starts=ROWS[0], num_steps=1), "target must be a discrax Target"),
+    (
+        lambda: mixing_curves(KEY, None, {"a": "rwm"}, starts=ROWS[0], num_steps=1),
+        "target must be (a discrax|of type) Target",
+    ),
     (lambda: rbm_log_Z("x"), "machine must be an RBM or a CategoricalRBM, but got 'x'"),
     (lambda: train_rbm(KEY, ROWS, 2, num_levels=10**9), "must fit into the machine's"),
     (lambda: mmd(-ROWS.astype(int) - 1, ROWS), "Codes are 0 or more, but the smallest is -2"),

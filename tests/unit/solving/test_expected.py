@@ -96,7 +96,7 @@ def test_bad_input_is_a_sentence(as_a_user):
         minimise_expected(jax.random.key(0), problem, KERNEL, num_steps=0)
     with pytest.raises(ValueError, match="seconds must be greater than 0, but got 0"):
         sample_average(problem, 8, 0)
-    with pytest.raises(TypeError, match="sample_average is for a FacilityLocation, but got a ApproximateCircuit"):
+    with pytest.raises(TypeError, match="target must be of type FacilityLocation, but got ApproximateCircuit"):
         sample_average(ApproximateCircuit.simulated(0), 8, 1.0)
 
 
