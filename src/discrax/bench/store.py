@@ -157,7 +157,11 @@ def read_about(run: str | Path) -> dict[str, Any]:
         raise TypeError(f"A run is a folder, but got {run!r}.")
     run = Path(run)
     path = run / ABOUT
-    if not run.is_dir():
+    try:
+        is_folder = run.is_dir()
+    except OSError as error:
+        raise ValueError(f"{str(run)[:60]} cannot be a folder, but: {(error.strerror or '').lower()}.") from error
+    if not is_folder:
         what = "is a file, and the folder of a run was expected" if run.exists() else "does not exist"
         raise ValueError(f"{run} {what}; `discrax bench run SUITE` makes one.")
     if not path.is_file():

@@ -433,8 +433,8 @@ def _sized(kernel: Kernel, model: Target) -> Kernel:
 
 def _check(**counts: int) -> None:
     for name, count in counts.items():
-        if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
-            raise ValueError(f"{name} must be a positive whole number, but got {count!r}.")
+        if isinstance(count, bool) or not isinstance(count, int | np.integer) or not 1 <= count < 2**31:
+            raise ValueError(f"{name} must be a positive whole number below 2^31, but got {checks.describe(count)}.")
 
 
 def _rows(model: Target, data: ArrayLike | Images) -> tuple[np.ndarray, bool]:
@@ -464,7 +464,8 @@ def _check_functions(model: Target, trains: Any, penalty: Any) -> None:
         spec = _spec(model, trains)
     except Exception as error:
         raise ValueError(
-            f"trains(model) must return a part of the model, such as model.couplings, but: {error}"
+            f"trains(model) must return a part of the model, such as model.couplings, but "
+            f"raises {checks.in_words(error)}"
         ) from error
     if not any(jax.tree.leaves(spec)):
         raise ValueError(f"There is nothing to train: no array of {type(model).__name__} that is trained holds floats.")
