@@ -195,4 +195,4 @@ def _save(path: str | os.PathLike, machine: RBM | CategoricalRBM) -> None:
         "shape": np.array(machine.space.shape),
     }
     # A file object, since numpy adds a suffix to a name that lacks one.
-    write_whole(os.fspath(path), lambda file: np.savez_compressed(file, **arrays))
+    write_whole(os.fspath(path), lambda file: np.savez_compressed(file, **arrays))  # pyright: ignore[reportArgumentType]
