@@ -433,8 +433,11 @@ def _sized(kernel: Kernel, model: Target) -> Kernel:
 
 def _check(**counts: int) -> None:
     for name, count in counts.items():
-        if isinstance(count, bool) or not isinstance(count, int | np.integer) or not 1 <= count < 2**31:
-            raise ValueError(f"{name} must be a positive whole number below 2^31, but got {checks.describe(count)}.")
+        most = 2**62 if name == "buffer_size" else 2**31 - 1  # updates and steps are counted in 32 bits
+        if isinstance(count, bool) or not isinstance(count, int | np.integer) or not 1 <= count <= most:
+            raise ValueError(
+                f"{name} must be a positive whole number, at most {most}, but got {checks.describe(count)}."
+            )
 
 
 def _rows(model: Target, data: ArrayLike | Images) -> tuple[np.ndarray, bool]:
