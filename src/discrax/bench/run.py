@@ -24,6 +24,7 @@ from discrax.bench.program import program_of
 from discrax.bench.store import Standing, Timing
 from discrax.bench.suite import Size, Suite, find
 from discrax.core import checks
+from discrax.core.checks import checked_arguments
 from discrax.core.files import FolderLock, UnusableFile
 from discrax.core.interrupts import Interrupts
 from discrax.core.kernel import Kernel
@@ -53,6 +54,7 @@ class RunReport(NamedTuple):
         return f"{counts}: {self.folder}"
 
 
+@checked_arguments
 def run_suites(
     names: Sequence[str],
     size: Size = Size.DEFAULT,

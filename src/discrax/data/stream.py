@@ -127,7 +127,11 @@ def write_rows(
         row = None
         for begin in range(0, num_rows, block_rows):
             end = min(begin + block_rows, num_rows)
-            block = np.ascontiguousarray(make_block(begin, end))
+            try:
+                made = make_block(begin, end)
+            except TypeError as error:
+                raise TypeError(f"make_block must take (begin, end), but raises {checks.in_words(error)}") from error
+            block = np.ascontiguousarray(made)
             if row is None:
                 row = jax.ShapeDtypeStruct(block.shape[1:], _native(block.dtype, "what make_block returned"))
                 described = {"descr": row.dtype.str, "fortran_order": False, "shape": (num_rows, *row.shape)}
@@ -214,7 +218,7 @@ def _file_source(path: str) -> _Source:
         # A map only tells what is in the file. Rows are read: a map of a file that is cut short kills the process.
         array = np.load(path, mmap_mode="r")
     except (ValueError, EOFError, OSError) as error:
-        raise ValueError(f"{path} is not a whole .npy file of numbers: {error}") from error
+        raise ValueError(f"{path} must be a whole .npy file of numbers, but {checks.in_words(error)}") from error
     if not isinstance(array, np.memmap):
         raise ValueError(
             f"{path} must be a .npy file with one array, but it is an archive; save its arrays one by one."
