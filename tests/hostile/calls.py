@@ -31,8 +31,8 @@ class Honest:
 
     @property
     def is_accepted(self) -> bool:
-        """A call that needs a file which cannot be made here is refused even when it is honest."""
-        return not any("missing" in argument.honest for argument in self.arguments)
+        """Whether it ends in a result, and soon: some need a file that cannot be made here, and the demo is long."""
+        return self.function != "demo" and not any("missing" in argument.honest for argument in self.arguments)
 
     def source(self, **hostile: str) -> str:
         """The call as source text, with some arguments replaced."""

@@ -103,19 +103,19 @@ def tuning():
     """Draws after a warm-up by an adapter."""
 
     def tune(adapter):
-        sampler = (
-            "dmala"
-            if isinstance(adapter, dx.AcceptanceRate)
-            else "pavg"
-            if "Gamma" in str(type(adapter))
-            else "ab_first"
-        )
-        return dx.sample(
-            get("key"), get("spins"), sampler, adaptation=adapter, num_chains=2, num_warmup=6, num_samples=2,
-            progress=False,
-        )  # fmt: skip
+        target, sampler = get("spins"), "dmala" if isinstance(adapter, dx.AcceptanceRate) else "ab_first"
+        if isinstance(adapter, dx.adaptation.GammaRule):  # tunes what was estimated, not what is known
+            target, sampler = get("sums"), "pavg"
+        settings = {"num_chains": 2, "num_warmup": 30, "num_samples": 2, "progress": False}
+        return dx.sample(get("key"), target, sampler, adaptation=adapter, **settings)
 
     return tune
+
+
+@thing
+def weighing():
+    """Draws by a sampler with a weight function."""
+    return lambda balancing: get("drawing")(dx.samplers.gwg(1.0, balancing))
 
 
 @thing
@@ -155,6 +155,11 @@ def square():
 @thing
 def spins():
     return dx.targets.Ising.graph(np.array([[0, 1], [1, 2], [2, 3]]), 0.5, 0.2)
+
+
+@thing
+def sums():
+    return dx.Target.from_log_prob(get("quadratic"), get("bits"))
 
 
 @thing
@@ -258,6 +263,11 @@ def state():
 @thing
 def states():
     return np.array([[0, 1, 0, 1], [1, 1, 0, 0]])
+
+
+@thing
+def four_states():
+    return np.array([[0, 1, 0, 1], [1, 1, 0, 0], [0, 0, 0, 1], [1, 0, 1, 0]])
 
 
 @thing

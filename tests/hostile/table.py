@@ -35,7 +35,7 @@ dx.targets.Dense matrix:array=matrix shape:shape?=(2,2)
 dx.targets.Sparse edges:array=edges weights:array=[.1,.2,.3] shape:shape=(4,)
 dx.targets.Lattice shape:shape=(2,2) weights:number=0.5 periodic:flag=False -- weights/several-numbers
 drawn:dx.targets.CubicIsing couplings:array=matrix triples:codes=[[0,1,2]] strength:number=0.3 coding:choice='spin'
-drawn:dx.targets.CubicIsing.lattice side:size=2 coupling:number=0.2 strength:number=0.3 num_triples:size0=3
+drawn:dx.targets.CubicIsing.lattice side:size=3 coupling:number=0.2 strength:number=0.3 num_triples:size0=3
     seed:seed=0
 drawn:dx.targets.RBM weights:array=weights34 visible_bias:array=four hidden_bias:array=[.1,.2,.3] shape:shape?=(2,2)
 drawn:dx.targets.CategoricalRBM weights:array=weights342 visible_bias:array=logits43 hidden_bias:array=[.1,.2,.3]
@@ -115,7 +115,7 @@ drawing:dx.samplers.ab_trace sigma:positive=0.1 alpha:number=0.5 W:array?=np.eye
 drawing:dx.samplers.sgdld step:positive=0.3 cache:flag=True polyak:flag=True balancing:choice='sqrt'
     moves:choice='auto' exact:flag=True temperature:positive?=1.0 weigh:choice='steps'
 drawing:dx.samplers.local_search cache:flag=True
-drawing:dx.samplers.Power alpha:number=0.5 -- alpha/several-numbers
+weighing:dx.samplers.Power alpha:number=0.5 -- alpha/several-numbers
 dx.samplers.build_kernel sampler:sampler='pas' target:target=spins
 dx.samplers.get_sampler name:choice='pas'
 schedules.Constant value:number=0.5
@@ -125,7 +125,7 @@ solving_module.Schedule hot:positive0=0.1 cold:positive=2.0 kind:choice='geometr
 
 dx.exact.law target:target=spins limit:count=100 -- limit/huge
 dx.exact.draw key:key=key target:target=spins num:size=3
-dx.exact.check_kernel kernel:sampler=kernel target:target=spins key:key?=key num_chains:size=20 num_steps:count=2
+dx.exact.check_kernel kernel:sampler=kernel target:target=spins key:key?=key num_chains:size=300 num_steps:count=2
     num_convergence_steps:count=2 threshold:probability=1e-6
 dx.exact.walk key:key=key target:target=spins kernel:thing=kernel x:codes=states num_steps:count=1 num_rounds:count0=1
 dx.exact.chain_law target:thing=chain
@@ -230,7 +230,7 @@ dx.learn.train_rbm key:key=key data:codes=rows num_hidden:size=3 num_levels:size
 dx.learn.pcd key:key=key model:target=machine data:codes=rows sampler:sampler='rwm' num_steps:count=1
     num_updates:count=2 batch_size:size=4 buffer_size:size=4 persistent:flag=True optimiser:thing?=None
     learning_rate:positive=.001 l1:positive0=0.0 weight_decay:positive0=0.0 ema:probability=0.9
-    adaptation:choice?=None starts:codes?=states largest_gap:positive?=None every:count=2 save_every:count=2
+    adaptation:choice?=None starts:codes?=four_states largest_gap:positive?=None every:count=2 save_every:count=2
     progress:flag=False -- batch_size/huge every/huge save_every/huge
 dx.learn.pcd key:key=key model:target=machine data:codes=rows sampler:sampler='rwm' num_steps:count=1
     num_updates:count=2 batch_size:size=4 buffer_size:size=4 trains:function?=None penalty:function?=None
@@ -278,7 +278,7 @@ bench_executors.get_executor name:choice='in-process' workers:count=1 address:se
 """
 
 COMMANDS = """
-demo --side:size=4 --coupling:number=0.3 --num-chains:size=2 --num-warmup:count0=4 --num-samples:size=4 --seed:seed=0
+demo --side:size=4 --coupling:number=0.3 --num-chains:size=2 --num-warmup:count0=4 --num-samples:size=4
     --out:out_folder=demo
 samplers
 solve maxcut {graph_file} --steps:count=4 --chains:size=2 --method:choice=sites --schedule:choice=auto
@@ -298,19 +298,18 @@ sample --model:in_folder={trained} --sampler:choice=gibbs --chains:size=2 --warm
 infill sentence!:sentence=the^[MASK]^sat --checkpoint:in_folder={checkpoint} --sampler:choice=gibbs --chains:size=2
     --steps:count=2 --top:count=1 --seed:seed=0 --out:out_file=filled.json
 stochastic law --step:positive=0.1 --batch:size=1 --chains:size=2 --draws:size=4 --seed:seed=0
-stochastic regression --rows:size=40 --batch:size=4 --step:positive=0.1 --inclusion:probability=0.5 --chains:size=2
-    --draws:size=4 --seed:seed=0
-stochastic regression --data:in_file={row_file} --outcomes:in_file={outcome_file} --batch:size=4 --chains:size=2
-    --draws:size=4
+stochastic regression --rows:size=40 --batch:size=4 --step:positive=0.1 --chains:size=2 --draws:size=4 --seed:seed=0
+stochastic regression --data:in_file={row_file} --outcomes:in_file={outcome_file} --inclusion:probability=0.5
+    --batch:size=4 --chains:size=2 --draws:size=4
 stochastic facilities --facilities:size=2 --customers:size=3 --steps:count=4 --chains:size=2 --hot:positive=200
     --scenarios:size=2 --seconds:positive=1 --seed:seed=0
 stochastic circuit --units:size=2 --steps:count=2 --batch:size=1 --seed:seed=0
 stochastic prompt --length:size=2 --steps:count=2 --chains:size=2 --seed:seed=0
-stochastic prompt --checkpoint:in_folder={checkpoint} --images:in_file={embeddings_file}
+stochastic prompt --checkpoint:in_folder=missing_clip --images:in_file={embeddings_file}
 bench list size!:choice=QUICK
 bench run suites!:in_file={suite_file} --quick --out:out_folder={bench_folder} --executor:choice=in-process
     --workers:count=1
-bench run suites!:choice={suite_file} --quick --out:out_folder={bench_folder} --sampler:choice={kernel_file}:TwoFlips
+bench run suites!:choice={suite_file} --quick --out:out_folder=own_run --sampler:choice={kernel_file}:TwoFlips
 bench report folder!:in_folder={bench_folder} --out:out_folder=report_out
 bench compare first!:in_folder={bench_folder} second!:in_folder={bench_folder}
 """
