@@ -284,10 +284,10 @@ def test_bad_files_are_a_sentence(tmp_path):
         "several.npz": "archive; save its arrays one by one",
         "columns.npy": "column by column, so rows lie scattered; save it in C order",
         "none.npy": r"at least one row, but .*none\.npy has none",
-        "objects.npy": "is not a whole .npy file of numbers",
-        "empty.npy": "is not a whole .npy file of numbers",
-        "text.npy": "is not a whole .npy file of numbers",
-        "short.npy": "is not a whole .npy file of numbers",
+        "objects.npy": "must be a whole .npy file of numbers",
+        "empty.npy": "must be a whole .npy file of numbers",
+        "text.npy": "must be a whole .npy file of numbers",
+        "short.npy": "must be a whole .npy file of numbers",
     }
     for name, sentence in sentences.items():
         with pytest.raises(ValueError, match=sentence):
