@@ -91,12 +91,12 @@ def in_bytes(count: float) -> str:
     raise AssertionError
 
 
-def check_moved(kernel: Kernel, stats: dict[str, np.ndarray], reports: Sequence[Any]) -> None:
+def check_moved(kernel: Kernel, stats: dict[str, np.ndarray], reports: Sequence[Any], has_moved: bool) -> None:
     """A kernel that has not moved a chain in warm-up will not do so later: its draws would be its starts."""
     if not stats or stats["jump"].size < _FEWEST_STEPS:
         return
     chosen = reports[-1] if reports and isinstance(reports[-1], JumpReport) else None
-    if stats["jump"].any() and not (chosen is not None and chosen.jump == 0):
+    if (has_moved or stats["jump"].any()) and not (chosen is not None and chosen.jump == 0):
         return
     chains, steps = stats["jump"].shape
     acceptance = float(stats["accept_prob"].mean())

@@ -149,7 +149,8 @@ def _sample(
             ensemble = ensemble._replace(kernel=kernel)
     is_interrupted = any(phase.is_interrupted for phase in warmup)
     if warmup and not is_interrupted:
-        check_moved(kernel, warmup[-1].stats(), reports)
+        has_moved = bool((np.asarray(x) != np.asarray(ensemble.states.x)).any())  # a kernel need not count its jumps
+        check_moved(kernel, warmup[-1].stats(), reports, has_moved)
     if isinstance(kernel, Sized):
         kernel = kernel.sized(target, room=False)
     ensemble = ensemble._replace(kernel=kernel, memory=None, moments=empty)
