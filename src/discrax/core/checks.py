@@ -165,8 +165,9 @@ def _instance(kind: type, name: str, value: Any) -> None:
         raise TypeError(f"{name} must be of type {kind.__name__}, but got {describe(value)}.")
 
 
-def _path(name: str, value: Any) -> None:
-    if not isinstance(value, str | os.PathLike) or isinstance(value, bytes):
+def path(name: str, value: Any) -> None:
+    """Raises a TypeError if this is no path."""
+    if not isinstance(value, str | os.PathLike):
         raise TypeError(f"{name} must be a path, but got {describe(value)}.")
 
 
@@ -175,7 +176,8 @@ def _text(name: str, value: Any) -> None:
         raise TypeError(f"{name} must be a name, but got {describe(value)}.")
 
 
-def _yes_or_no(name: str, value: Any) -> None:
+def yes_or_no(name: str, value: Any) -> None:
+    """Raises a TypeError if this is neither True nor False."""
     if not isinstance(value, bool | np.bool_):
         raise TypeError(f"{name} must be True or False, but got {describe(value)}.")
 
@@ -202,10 +204,10 @@ _CHECKS: dict[Any, Callable[[str, Any], Any]] = {
     int: _count,
     float: _number,
     str: _text,
-    bool: _yes_or_no,
+    bool: yes_or_no,
     tuple[float, float]: _pair,
-    str | Path: _path,
-    bool | None: _or_none(_yes_or_no),
+    str | Path: path,
+    bool | None: _or_none(yes_or_no),
     int | None: _or_none(_count),
     float | None: _or_none(_number),
 }

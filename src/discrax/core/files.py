@@ -82,13 +82,12 @@ def whole_file(path: str | Path) -> Iterator[Path]:
 
 def write_whole(path: str | Path, content: str | bytes | Callable[[IO[bytes]], Any]) -> Path:
     """Writes a file that is whole or not there; `content` may be a function that writes to the open file."""
-    path = check_writable(path)
     with whole_file(path) as partial, partial.open("wb") as file:
         if callable(content):
             content(file)
         else:
             file.write(content.encode() if isinstance(content, str) else content)
-    return path
+    return Path(path).expanduser()
 
 
 class FolderLock:

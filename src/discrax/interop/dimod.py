@@ -19,10 +19,10 @@ import numpy as np
 
 from discrax.core.checks import describe, whole
 from discrax.core.interrupts import Interrupts
+from discrax.core.memory import check_memory
 from discrax.problems.problem import BinaryQuadratic
 from discrax.problems.qubo import QUBO
 from discrax.solving.clock import Budget, Clock
-from discrax.solving.memory import check_memory
 from discrax.solving.schedules import checked_betas
 from discrax.solving.sites import search_by_sites
 

@@ -38,7 +38,7 @@ from discrax.core.programs import compiled, reads_user_code
 from discrax.core.space import Categorical, Space
 from discrax.core.target import Evaluation, ExactRatios, Target, check_target, evaluate, offered, temper
 from discrax.samplers import build_kernel
-from discrax.sampling.checks import check_gradient, check_memory
+from discrax.sampling.checks import check_gradient, check_run_memory
 from discrax.sampling.progress import ProgressBar, wants_progress
 from discrax.sampling.sample import work_per_step
 from discrax.targets.rbm import RBM, CategoricalRBM
@@ -123,7 +123,7 @@ def ais(
     ):
         if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < least:
             raise ValueError(f"{name} must be a whole number, at least {least}, but got {count!r}.")
-    check_memory(target.space, "moments", num_chains, num_temperatures, 0)
+    check_run_memory(target.space, "moments", num_chains, num_temperatures, 0)
     bridge = bridge_to(target, base)
     kernel = build_kernel(sampler, bridge)
     if not kernel.is_exact:

@@ -12,11 +12,11 @@ from numpy.typing import ArrayLike
 
 from discrax.core import random
 from discrax.core.checks import checked_arguments
+from discrax.core.memory import check_host_memory
 from discrax.core.space import code_dtype
 from discrax.learn.frequencies import frequencies, integer_rows
 from discrax.learn.training import pcd
 from discrax.samplers import gibbs
-from discrax.sampling.checks import in_bytes, physical_memory
 from discrax.targets.rbm import RBM, CategoricalRBM
 
 _COPIES = 6  # of the weights: themselves, their mean, gradient, update, and Adam's two moments
@@ -52,12 +52,7 @@ def train_rbm(
         raise ValueError(f"num_levels must be a whole number of at least 2, but got {num_levels!r}.")
     rows = _codes(data, num_levels)
     count = num_hidden * rows.shape[1] * (1 if num_levels == 2 else num_levels)
-    needed = _COPIES * 4 * count
-    if needed > physical_memory():
-        raise ValueError(
-            f"Training must fit into the machine's {in_bytes(physical_memory())} of memory, but {count:,} weights need "
-            f"{in_bytes(needed)}; use fewer hidden units or levels."
-        )
+    check_host_memory("Training", f"{count:,} weights", _COPIES * 4 * count, "use fewer hidden units or levels")
     batch_size = min(batch_size, len(rows))
     num_batches = len(rows) // batch_size
     for_weights, for_chains, for_training = random.split(key, 3)

@@ -39,6 +39,7 @@ from discrax.core.driver import Adapter, Ensemble, Recorder, run_chunk
 from discrax.core.files import UnusableFile
 from discrax.core.interrupts import Interrupts
 from discrax.core.kernel import Kernel, Sized, Tunable
+from discrax.core.memory import check_host_memory
 from discrax.core.programs import compiled, reads_user_code
 from discrax.core.target import Target, check_target
 from discrax.curvature.hessian import Preconditioned
@@ -48,7 +49,7 @@ from discrax.learn.checkpoints import Run
 from discrax.learn.frequencies import frequencies, integer_rows, smoothed
 from discrax.learn.models import trained_parts
 from discrax.samplers import build_kernel
-from discrax.sampling.checks import check_gradient, in_bytes, physical_memory
+from discrax.sampling.checks import check_gradient
 from discrax.sampling.progress import ProgressBar, wants_progress
 
 _LEAST_GAP = 100.0
@@ -484,11 +485,8 @@ def _check_functions(model: Target, trains: Any, penalty: Any) -> None:
 def _first_chains(key, model: Target, rows: np.ndarray, is_dynamic: bool, starts, buffer_size: int, batch_size: int):
     space, size = model.space, -(-buffer_size // batch_size) * batch_size
     needed = size * space.num_sites * 8 * (1 if space.has_two_levels else space.num_levels)
-    if starts is None and needed > physical_memory():
-        raise ValueError(
-            f"The chains must fit into the machine's {in_bytes(physical_memory())} of memory, but buffer_size = "
-            f"{buffer_size:,} chains of {space.num_sites:,} sites need {in_bytes(needed)}."
-        )
+    if starts is None:
+        check_host_memory("The chains", f"buffer_size = {buffer_size:,} chains of {space.num_sites:,} sites", needed)
     if starts is not None:
         starts = np.asarray(starts)
         space.check(starts)

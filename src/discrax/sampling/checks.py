@@ -1,7 +1,5 @@
 """Bad input ends here, before the sampler is compiled, with a sentence that says what was expected and what came."""
 
-import math
-import os
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -16,6 +14,7 @@ from discrax.adaptation import JumpReport
 from discrax.core import random
 from discrax.core.checks import describe, in_words, whole
 from discrax.core.kernel import Kernel, State
+from discrax.core.memory import check_host_memory
 from discrax.core.space import Space
 from discrax.core.stochastic import Average, DataTarget, StochasticTarget, evaluate_batch, log_ratios, renewed
 from discrax.core.target import ExactRatios, Target, bare, embedding_of, log_prob, offered
@@ -58,7 +57,7 @@ def _kept(keep: Any, space: Space) -> Any:
     return jax.eval_shape(lambda x: keep(x), jax.ShapeDtypeStruct(space.shape, space.dtype))
 
 
-def check_memory(space: Space, keep: Any, num_chains: int, num_samples: int, num_warmup: int) -> None:
+def check_run_memory(space: Space, keep: Any, num_chains: int, num_samples: int, num_warmup: int) -> None:
     """What a run would keep in memory must fit into the machine's, or it says so before it starts."""
     code = np.dtype(space.dtype).itemsize * space.num_sites
     levels = 1 if space.has_two_levels else space.num_levels
@@ -68,27 +67,8 @@ def check_memory(space: Space, keep: Any, num_chains: int, num_samples: int, num
         per_draw = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(_kept(keep, space)))
     stats = 0 if keep == "moments" else 32
     needed = states + num_chains * (num_samples * (per_draw + stats) + num_warmup * (code + stats))
-    if needed > physical_memory():
-        raise ValueError(
-            f"A run must fit into the machine's {in_bytes(physical_memory())} of memory, but {num_chains:,} chains x "
-            f"{num_samples:,} draws of {space.num_sites:,} sites need {in_bytes(needed)}; use fewer chains or draws, "
-            "more thinning, or keep='moments'."
-        )
-
-
-def physical_memory() -> float:
-    try:
-        return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-    except (AttributeError, OSError, ValueError):  # not on every system
-        return math.inf
-
-
-def in_bytes(count: float) -> str:
-    for unit in ("bytes", "KiB", "MiB", "GiB", "TiB"):
-        if count < 1024 or unit == "TiB":
-            return f"{count:,.3g} {unit}" if count < 1e6 else f"{count:,.0f} {unit}"
-        count /= 1024
-    raise AssertionError
+    what = f"{num_chains:,} chains x {num_samples:,} draws of {space.num_sites:,} sites"
+    check_host_memory("A run", what, needed, "use fewer chains or draws, more thinning, or keep='moments'")
 
 
 def check_moved(kernel: Kernel, stats: dict[str, np.ndarray], reports: Sequence[Any], has_moved: bool) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
 from discrax.core import random
-from discrax.core.checks import describe
+from discrax.core.checks import yes_or_no
 from discrax.core.driver import STATS, Adapter, Chunk, Ensemble, Recorder, chunk_length, drive, start
 from discrax.core.interrupts import Interrupts
 from discrax.core.kernel import Kernel, Sized
@@ -27,8 +27,8 @@ from discrax.sampling.checks import (
     check_gradient,
     check_keep,
     check_law,
-    check_memory,
     check_moved,
+    check_run_memory,
     check_start,
     gradient_error,
     initial_states,
@@ -84,10 +84,9 @@ def _sample(
     check_counts(num_chains, num_warmup, num_samples, thinning, chunk_size)
     check_target(target)
     check_keep(keep, target.space)
-    for name, value in {"keep_warmup": keep_warmup, "progress": False if progress is None else progress}.items():
-        if not isinstance(value, bool | np.bool_):
-            raise TypeError(f"{name} must be True or False, but got {describe(value)}.")
-    check_memory(target.space, keep, num_chains, num_samples, num_warmup if keep_warmup else 0)
+    yes_or_no("keep_warmup", keep_warmup)
+    yes_or_no("progress", progress is not None and progress)
+    check_run_memory(target.space, keep, num_chains, num_samples, num_warmup if keep_warmup else 0)
     for_init, keys = chain_keys(key, num_chains)
     x = initial_states(for_init, target, num_chains, init)
     reports: list[Any] = []

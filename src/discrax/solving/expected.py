@@ -24,12 +24,12 @@ from discrax.core import random
 from discrax.core.checks import checked_arguments, number, whole
 from discrax.core.interrupts import Interrupts
 from discrax.core.kernel import Kernel
+from discrax.core.memory import check_memory
 from discrax.core.programs import compiled, reads_user_code
 from discrax.core.seeds import key_of
 from discrax.core.stochastic import StochasticTarget
 from discrax.problems.facility import FacilityLocation
 from discrax.sampling.sample import sample
-from discrax.solving.memory import check_memory
 
 _NUMBERS_AT_ONCE = 2**24  # of embedded states times mini-batches, when states are scored
 _MOST_AT_ONCE = 256  # mini-batches

@@ -19,6 +19,7 @@ from discrax.core.checks import describe, number, whole
 from discrax.core.files import write_whole
 from discrax.core.interrupts import Interrupts
 from discrax.core.kernel import Kernel
+from discrax.core.memory import check_memory
 from discrax.core.programs import reads_user_code
 from discrax.problems.problem import BinaryQuadratic, Labelling, Problem
 from discrax.sampling.progress import wants_progress
@@ -27,7 +28,6 @@ from discrax.solving.clock import Budget, Clock
 from discrax.solving.engine import Report
 from discrax.solving.finishing import Finish, is_number
 from discrax.solving.history import History, Line
-from discrax.solving.memory import check_memory
 from discrax.solving.schedules import KINDS, Schedule, checked_betas, make_schedule
 from discrax.solving.tempering import temper
 

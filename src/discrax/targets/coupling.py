@@ -24,7 +24,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float, Int
 
-from discrax.core.checks import describe, real_array
+from discrax.core.checks import as_array, real_array, yes_or_no
 from discrax.core.padding import padded_rows
 from discrax.core.space import checked_shape
 
@@ -141,10 +141,7 @@ class Sparse(Coupling):
     has_diagonal: bool = eqx.field(static=True)
 
     def __init__(self, edges: np.ndarray, weights, shape: Sequence[int]):
-        try:
-            edges = np.asarray(edges)
-        except ValueError:
-            raise ValueError(f"Edges must be pairs of sites, but got {describe(edges)}.") from None
+        edges = as_array("Edges", edges)
         if edges.size % 2 or (edges.size and not np.issubdtype(edges.dtype, np.integer)):
             raise ValueError(f"Edges must be pairs of sites, but got an array of {edges.dtype} of shape {edges.shape}.")
         edges, weights = edges.astype(np.int64).reshape(-1, 2), real_array("Weights of edges", weights)
@@ -201,8 +198,7 @@ class Lattice(Coupling):
     periodic: bool = eqx.field(static=True)
 
     def __init__(self, shape: Sequence[int], weights, periodic: bool = False):
-        if not isinstance(periodic, bool | np.bool_):
-            raise TypeError(f"periodic must be True or False, but got {describe(periodic)}.")
+        yes_or_no("periodic", periodic)
         self.shape, self.periodic = checked_shape(shape), bool(periodic)
         per_axis = weights if isinstance(weights, tuple | list) else (weights,) * len(self.shape)
         if len(per_axis) != len(self.shape):

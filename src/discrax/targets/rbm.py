@@ -10,6 +10,7 @@ import math
 import os
 from collections.abc import Sequence
 from importlib import resources
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -18,7 +19,7 @@ from jax.core import Tracer
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
-from discrax.core.checks import describe, real_array
+from discrax.core.checks import checked_arguments, real_array
 from discrax.core.files import write_whole
 from discrax.core.space import Binary, Categorical
 from discrax.core.target import Layered
@@ -63,9 +64,10 @@ class RBM(Layered):
             return cls(**_arrays(file, "rbm_mnist.npz", 2, shape))
 
     @classmethod
-    def load(cls, path: str | os.PathLike, *, shape: int | Sequence[int] | None = None) -> "RBM":
+    @checked_arguments
+    def load(cls, path: str | Path, *, shape: int | Sequence[int] | None = None) -> "RBM":
         """From a file that `save` wrote; `shape` rearranges the sites."""
-        return cls(**_arrays(path, _as_path(path), 2, shape))
+        return cls(**_arrays(path, os.fspath(path), 2, shape))
 
     def save(self, path: str | os.PathLike) -> None:
         """Writes an npz file with the arrays weights, visible_bias, hidden_bias and shape."""
@@ -119,9 +121,10 @@ class CategoricalRBM(Layered):
             return cls(**_arrays(file, "rbm_fashion_mnist.npz", 3, shape))
 
     @classmethod
-    def load(cls, path: str | os.PathLike, *, shape: int | Sequence[int] | None = None) -> "CategoricalRBM":
+    @checked_arguments
+    def load(cls, path: str | Path, *, shape: int | Sequence[int] | None = None) -> "CategoricalRBM":
         """From a file that `save` wrote; `shape` rearranges the sites."""
-        return cls(**_arrays(path, _as_path(path), 3, shape))
+        return cls(**_arrays(path, os.fspath(path), 3, shape))
 
     def save(self, path: str | os.PathLike) -> None:
         """Writes an npz file with the arrays weights, visible_bias, hidden_bias and shape."""
@@ -137,12 +140,6 @@ class CategoricalRBM(Layered):
     def site_logits(self, h: Float[Array, " hidden"]) -> Float[Array, "..."]:
         logits = self.visible_bias.reshape(-1) + h @ self.weights.reshape(len(self.hidden_bias), -1)
         return logits.reshape(*self.space.shape, self.space.num_levels)
-
-
-def _as_path(path: str | os.PathLike) -> str:
-    if not isinstance(path, str | os.PathLike):
-        raise TypeError(f"path must be a path, but got {describe(path)}.")
-    return os.fspath(path)
 
 
 def _float(name: str, array: ArrayLike) -> Array:
