@@ -21,7 +21,7 @@ from jaxtyping import Array, Bool, Float, Integer, PRNGKeyArray, UInt32
 from discrax.core import random
 from discrax.core.checks import describe
 from discrax.core.kernel import Info, Kernel, State, scalar_info
-from discrax.core.levels import at_level, draw_levels
+from discrax.core.levels import at_level, bar_missing, draw_levels
 from discrax.core.space import Space
 from discrax.core.statistics import compensated_add
 from discrax.core.target import (
@@ -144,7 +144,7 @@ class LayerGibbs(Kernel):
         if space.has_two_levels:
             new = random.to_uniform(bits[hidden.size :]) < jax.nn.sigmoid(logits[:, 0])
         else:
-            new = draw_levels(bits[hidden.size :], logits)
+            new = draw_levels(bits[hidden.size :], bar_missing(logits, space.levels_at()))
         x = materialised(new.astype(space.dtype).reshape(space.shape))
         if space.frozen is not None:
             x = jnp.where(space.frozen.mask, state.x, x)
