@@ -48,6 +48,10 @@ class Kernel(eqx.Module):
     uses_gradient: ClassVar[bool] = False  # where the target has no exact ratios, it must be differentiable
     sites_changed: ClassVar[int | str | None] = None  # in a step: a number, the field that has it, or None for all
 
+    def prepare(self, target: Target) -> "Kernel":
+        """The kernel with what it must know of the target before a program is made of both; by default as it is."""
+        return self
+
     @abstractmethod
     def init(self, target: Target, x: Integer[Array, "*shape"]) -> State: ...
 

@@ -50,10 +50,8 @@ def at_level(values: Float[Array, "*sites levels"], x: Integer[Array, "*sites"])
     return jnp.sum(jnp.where(is_level(x, values.shape[-1]), values, 0), axis=-1)
 
 
-def bar_missing(
-    values: Float[Array, "*sites levels"], num_levels: int | Int[Array, "*sites"]
-) -> Float[Array, "*sites levels"]:
-    """-inf at the levels that a site does not have; where all sites have as many (an int), nothing is done."""
+def bar_missing(values: Float[Array, "..."], num_levels: int | Int[Array, "*sites"]) -> Float[Array, "..."]:
+    """-inf at the levels (the last axis) that a site does not have; where all have as many, an int, nothing is done."""
     if isinstance(num_levels, int):
         return values
     levels = jnp.arange(values.shape[-1], dtype=num_levels.dtype).reshape((1,) * num_levels.ndim + (-1,))

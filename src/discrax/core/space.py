@@ -109,8 +109,8 @@ class Space(eqx.Module):
 
     def _free_levels(self) -> Int[np.ndarray, " free"]:
         """The numbers of levels of the free sites."""
-        levels = np.broadcast_to(np.asarray(self.levels_at()), self.num_sites)
-        return levels if self.frozen is None else levels[~np.asarray(self.frozen.mask).reshape(-1)]
+        levels = np.broadcast_to(np.asarray(self.num_levels if self.counts is None else self.counts), self.shape)
+        return levels.reshape(-1) if self.frozen is None else levels[~np.asarray(self.frozen.mask)]
 
     def log_num_states(self) -> float:
         """The logarithm of the number of states."""

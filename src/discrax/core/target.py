@@ -161,8 +161,9 @@ class RatioUpdates(Target):
 class Coloured(Target):
     """a colouring of the sites"""
 
-    colours: eqx.AbstractVar[Int[Array, "*shape"]]
-    num_colours: eqx.AbstractVar[int]
+    @abstractmethod
+    def colours(self) -> Int[np.ndarray, "*shape"]:
+        """A colour per site, 0, 1, ...; found on the host, when it is asked for."""
 
 
 class QuadraticForm(Target):

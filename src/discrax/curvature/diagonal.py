@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from discrax.core.checks import describe, number, real_array, whole
+from discrax.core.sparse import greedy_colouring
 
 TRACE_METHODS = ("auto", "low_rank", "sdp")
 NORM_METHODS = ("auto", "admm", "sdp")
@@ -276,15 +277,6 @@ def opposing_signs(graph: Any) -> np.ndarray | None:
     return signs
 
 
-def colouring(graph: Any) -> np.ndarray:
-    """Colours of the sites, greedily in the order of falling degree; neighbours differ."""
-    colours = np.full(graph.shape[0], -1)
-    for i in np.argsort(-np.diff(graph.indptr), kind="stable"):
-        taken = set(colours[graph.indices[graph.indptr[i] : graph.indptr[i + 1]]].tolist())
-        colours[i] = next(colour for colour in range(len(taken) + 1) if colour not in taken)
-    return colours
-
-
 def low_rank_trace(W: Any, tolerance: float, max_sweeps: int) -> Solution:
     """Coordinate ascent on Z = VV', rows v_i in R^r with |v_i| <= 1 and r = ceil(sqrt(2 d)) + 1.
 
@@ -294,7 +286,7 @@ def low_rank_trace(W: Any, tolerance: float, max_sweeps: int) -> Solution:
     """
     num_sites = W.shape[0]
     graph = off_diagonal(W)
-    colours = colouring(graph)
+    colours = greedy_colouring(graph.indptr, graph.indices)
     order = np.argsort(colours, kind="stable")
     W, graph, sites = W[order][:, order], graph[order][:, order], W.diagonal()[order]
     ends = np.cumsum(np.bincount(colours))

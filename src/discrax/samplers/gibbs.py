@@ -16,7 +16,8 @@ from typing import ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Integer, PRNGKeyArray, UInt32
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int, Integer, PRNGKeyArray, UInt32
 
 from discrax.core import random
 from discrax.core.checks import describe
@@ -94,14 +95,27 @@ class Gibbs(Kernel):
 class ChromaticGibbs(Kernel):
     """Redraws all sites in a step, one colour after another."""
 
+    colours: Int[Array, " n"] | None = None  # of the target it was prepared for
+    num_colours: int = eqx.field(static=True, default=0)
     needs: ClassVar[tuple[type[Target], ...]] = (Coloured, ExactRatios)
+
+    def prepare(self, target: Target) -> "ChromaticGibbs":
+        colouring = offered(target, Coloured)
+        assert colouring is not None
+        try:
+            colours = np.asarray(colouring.colours(), np.int32).reshape(-1)
+        except jax.errors.TracerArrayConversionError:
+            raise ValueError(
+                "The colours of a graph must be known before a program is compiled, but the kernel was given a target "
+                "inside of one; pass kernel.prepare(target) instead of the kernel."
+            ) from None
+        return ChromaticGibbs(jnp.asarray(colours), int(colours.max()) + 1)
 
     def init(self, target: Target, x: Integer[Array, "*shape"]) -> State:
         return _start(target, x)
 
     def step(self, key: PRNGKeyArray, target: Target, state: State) -> tuple[State, Info]:
-        space, colouring = target.space, offered(target, Coloured)
-        assert colouring is not None
+        space, ready = target.space, self if self.colours is not None else self.prepare(target)
         bits = random.words(key, space.num_sites)  # a site is redrawn once, so one word each lasts the sweep
         position, error = state.cache
 
@@ -111,20 +125,20 @@ class ChromaticGibbs(Kernel):
             tempered = effective_ratios(target, x, raw)
             flat = x.reshape(-1)
             new, changes, invalid = _redraw(bits, space, flat, raw.reshape(tempered.shape), tempered)
-            is_turn = colouring.colours.reshape(-1) == colour
+            is_turn = ready.colours == colour
             x = jnp.where(is_turn, new, flat).reshape(space.shape)
             value, error = compensated_add(value, error, jnp.sum(jnp.where(is_turn, changes, 0)))
             return x, value, error, is_invalid | jnp.any(is_turn & invalid)
 
         carry = (state.x, state.log_prob, error, jnp.zeros((), bool))
-        if colouring.num_colours > _UNROLLED:
-            carry = jax.lax.fori_loop(0, colouring.num_colours, redraw_colour, carry)
+        if ready.num_colours > _UNROLLED:
+            carry = jax.lax.fori_loop(0, ready.num_colours, redraw_colour, carry)
         else:
-            for colour in range(colouring.num_colours):
+            for colour in range(ready.num_colours):
                 carry = redraw_colour(colour, carry)
         x, value, error, is_invalid = carry
         after = State(x, value, (position, error))
-        return after, scalar_info(1, True, space.distance(state.x, x), colouring.num_colours, is_invalid)
+        return after, scalar_info(1, True, space.distance(state.x, x), ready.num_colours, is_invalid)
 
 
 class LayerGibbs(Kernel):

@@ -80,7 +80,7 @@ def get_sampler(name: str) -> Sampler:
 
 
 def build_kernel(sampler: "str | Kernel", target: Target) -> Kernel:
-    """A kernel by name or as it is, checked against the target."""
+    """A kernel by name or as it is, checked against the target and prepared for it."""
     if isinstance(sampler, str):
         kernel = get_sampler(sampler).build()
     elif isinstance(sampler, Kernel):
@@ -91,4 +91,4 @@ def build_kernel(sampler: "str | Kernel", target: Target) -> Kernel:
             f"but got {f'the class {sampler.__name__}' if isinstance(sampler, type) else type(sampler).__name__}."
         )
     check_fits(kernel, target)
-    return kernel
+    return kernel.prepare(target)

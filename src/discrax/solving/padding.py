@@ -48,5 +48,4 @@ def _target(model: BinaryQuadratic, coupling: Dense | Sparse, size: int) -> Quad
     largest = max(np.abs(model.linear).max(initial=0), np.abs(model.weights).max(initial=0), 1e-6)
     linear = np.full(size, -_PINNED * largest)
     linear[: model.num_sites] = model.linear
-    # Every site a colour of its own: colourings of different instances have different numbers of colours.
-    return Quadratic(Binary(size), coupling, linear, colouring=False)
+    return Quadratic(Binary(size), coupling, linear)
