@@ -19,29 +19,13 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, Integer, PRNGKeyArray
+from jaxtyping import Array, Float, Int, Integer, PRNGKeyArray
 from numpy.typing import ArrayLike
 
 from discrax.core import random
-from discrax.core.checks import as_array, describe, real_array, whole
+from discrax.core.checks import as_array, real_array
 from discrax.core.levels import at_level
-
-
-def code_dtype(num_levels: int) -> np.dtype:
-    """The smallest integer type that holds the codes `0 .. num_levels - 1`."""
-    for dtype in (np.int8, np.uint8, np.int16, np.uint16, np.int32):
-        if num_levels - 1 <= np.iinfo(dtype).max:
-            return np.dtype(dtype)
-    raise ValueError(f"A site may have at most 2^31 levels, but num_levels is {num_levels}.")
-
-
-class Frozen(eqx.Module):
-    """Sites that never change: clamped variables, padded graphs, the given words of a sentence."""
-
-    mask: Bool[Array, "*shape"]
-    codes: Integer[Array, "*shape"]
-    free_sites: Int[Array, " n"]  # indices of the free sites first, so that a random free site is one look-up
-    num_free: Int[Array, ""]
+from discrax.core.sites import Frozen, checked_levels, checked_shape, code_dtype, freeze
 
 
 class Space(eqx.Module):
@@ -93,7 +77,9 @@ class Space(eqx.Module):
         """How many sites are not frozen: an array where some are, which may differ between stacked spaces."""
         return self.num_sites if self.frozen is None else self.frozen.num_free
 
-    def levels_at(self, sites: Int[Array, "..."] | slice = slice(None)) -> int | Int[Array, "..."]:
+    def levels_at(
+        self, sites: Int[Array | np.ndarray, "..."] | np.integer | slice = slice(None)
+    ) -> int | Int[Array, "..."]:
         """How many levels the flat `sites` have: one number where all sites have as many."""
         return self.num_levels if self.counts is None else self.counts.reshape(-1)[sites]
 
@@ -168,9 +154,6 @@ class Space(eqx.Module):
                 )
 
 
-_MOST_SITES = 2**31  # sites are counted in 32 bits
-
-
 def check_space(space: object) -> None:
     """Raises a TypeError that says what is wrong if this is not a space."""
     if isinstance(space, Space):
@@ -178,48 +161,6 @@ def check_space(space: object) -> None:
     if isinstance(space, type) and issubclass(space, Space):
         raise TypeError(f"space must be a space with a shape, such as {space.__name__}(...), but got the class itself.")
     raise TypeError(f"space must be a discrax space, such as Binary(100), but got {type(space).__name__}.")
-
-
-def checked_shape(shape: int | Sequence[int]) -> tuple[int, ...]:
-    """The sizes of a space along its axes, from one number or several."""
-    sizes: tuple = tuple(shape) if isinstance(shape, Sequence | np.ndarray) and np.ndim(shape) else (shape,)
-    if not all(isinstance(size, int | np.integer) and not isinstance(size, bool) for size in sizes):
-        raise TypeError(f"Sizes of a space are whole numbers, but got {describe(shape)}.")
-    sizes = tuple(int(size) for size in sizes)
-    if not sizes or any(size < 1 for size in sizes):
-        raise ValueError(f"A space needs a shape of positive sizes, but got {describe(shape)}.")
-    if math.prod(sizes) >= _MOST_SITES:
-        raise ValueError(f"A space must have fewer than 2^31 sites, but the shape {describe(shape)} has more.")
-    return sizes
-
-
-def _frozen(
-    shape: tuple[int, ...], num_levels: int | np.ndarray, mask: ArrayLike | None, codes: ArrayLike | None
-) -> Frozen | None:
-    """What a space keeps of its arguments `frozen` and `frozen_codes`; `num_levels` may be one per site."""
-    if mask is None:
-        if codes is not None:
-            raise ValueError("frozen_codes was given without `frozen`, the mask of the sites it holds for.")
-        return None
-    mask = as_array("frozen", mask)
-    if mask.shape != shape or mask.dtype != np.bool_:
-        raise ValueError(f"frozen must be a boolean mask of shape {shape}, but got {mask.dtype} of shape {mask.shape}.")
-    if mask.all():
-        raise ValueError("All sites are frozen: there is nothing to sample.")
-    codes = np.zeros(shape, np.int64) if codes is None else as_array("frozen_codes", codes)
-    if not np.issubdtype(codes.dtype, np.integer):
-        raise ValueError(f"frozen_codes must hold integer codes, but got an array of {codes.dtype}.")
-    if codes.shape != shape or ((codes < 0) | (codes >= num_levels)).any():
-        came = f"shape {codes.shape}" if codes.shape != shape else f"codes {codes.min()}..{codes.max()}"
-        most = f"0..{num_levels - 1}" if np.ndim(num_levels) == 0 else "the levels of their sites"
-        raise ValueError(f"frozen_codes must have shape {shape} and codes in {most}, but got {came}.")
-    order = np.argsort(mask.reshape(-1), kind="stable")
-    return Frozen(
-        jnp.asarray(mask),
-        jnp.asarray(np.where(mask, codes, 0), code_dtype(int(np.max(num_levels)))),
-        jnp.asarray(order, jnp.int32),
-        jnp.asarray((~mask).sum(), jnp.int32),
-    )
 
 
 def _float() -> np.dtype:
@@ -262,8 +203,8 @@ def hamming(x: Integer[Array, "..."], y: Integer[Array, "..."]) -> Float[Array, 
     return jnp.sum(x != y, dtype=jnp.float32)
 
 
-class _TwoLevels(_Scalar):
-    """What Binary and Spin share."""
+class Binary(_Scalar):
+    """Sites in {0, 1}: the embedding is the code."""
 
     shape: tuple[int, ...] = eqx.field(static=True)
     frozen: Frozen | None
@@ -272,16 +213,8 @@ class _TwoLevels(_Scalar):
     def __init__(
         self, shape: int | Sequence[int], *, frozen: ArrayLike | None = None, frozen_codes: ArrayLike | None = None
     ):
-        self.shape = checked_shape(shape)
-        self.num_levels = 2
-        self.frozen = _frozen(self.shape, 2, frozen, frozen_codes)
-
-    def distance(self, x: Integer[Array, "..."], y: Integer[Array, "..."]) -> Float[Array, ""]:
-        return hamming(x, y)
-
-
-class Binary(_TwoLevels):
-    """Sites in {0, 1}: the embedding is the code."""
+        self.shape, self.num_levels = checked_shape(shape), 2
+        self.frozen = freeze(self.shape, 2, frozen, frozen_codes)
 
     @property
     def values(self) -> Float[Array, " levels"]:
@@ -290,9 +223,22 @@ class Binary(_TwoLevels):
     def embed(self, x: Integer[Array, "*shape"]) -> Float[Array, "..."]:
         return x.astype(_float())
 
+    def distance(self, x: Integer[Array, "..."], y: Integer[Array, "..."]) -> Float[Array, ""]:
+        return hamming(x, y)
 
-class Spin(_TwoLevels):
+
+class Spin(_Scalar):
     """Sites in {-1, +1}: code 0 is -1 and code 1 is +1."""
+
+    shape: tuple[int, ...] = eqx.field(static=True)
+    frozen: Frozen | None
+    num_levels: int = eqx.field(static=True)
+
+    def __init__(
+        self, shape: int | Sequence[int], *, frozen: ArrayLike | None = None, frozen_codes: ArrayLike | None = None
+    ):
+        self.shape, self.num_levels = checked_shape(shape), 2
+        self.frozen = freeze(self.shape, 2, frozen, frozen_codes)
 
     @property
     def values(self) -> Float[Array, " levels"]:
@@ -300,6 +246,9 @@ class Spin(_TwoLevels):
 
     def embed(self, x: Integer[Array, "*shape"]) -> Float[Array, "..."]:
         return 2 * x.astype(_float()) - 1
+
+    def distance(self, x: Integer[Array, "..."], y: Integer[Array, "..."]) -> Float[Array, ""]:
+        return hamming(x, y)
 
 
 class Ordinal(_Scalar):
@@ -329,7 +278,7 @@ class Ordinal(_Scalar):
         self.shape = checked_shape(shape)
         self.num_levels = grid.size
         self.grid = jnp.asarray(grid, _float())
-        self.frozen = _frozen(self.shape, grid.size, frozen, frozen_codes)
+        self.frozen = freeze(self.shape, grid.size, frozen, frozen_codes)
 
     @property
     def values(self) -> Float[Array, " levels"]:
@@ -363,10 +312,10 @@ class Categorical(Space):
         frozen_codes: ArrayLike | None = None,
     ):
         self.shape = checked_shape(shape)
-        levels = _checked_levels(num_levels, self.shape)
+        levels = checked_levels(num_levels, self.shape)
         self.num_levels = int(np.max(levels))
         self.counts = None if np.min(levels) == self.num_levels else jnp.asarray(levels, jnp.int32)
-        self.frozen = _frozen(self.shape, levels, frozen, frozen_codes)
+        self.frozen = freeze(self.shape, levels, frozen, frozen_codes)
 
     def embed(self, x: Integer[Array, "*shape"]) -> Float[Array, "..."]:
         return jax.nn.one_hot(x, self.num_levels, dtype=_float())
@@ -385,21 +334,3 @@ class Categorical(Space):
 
     def distance(self, x: Integer[Array, "..."], y: Integer[Array, "..."]) -> Float[Array, ""]:
         return hamming(x, y)
-
-
-def _checked_levels(num_levels: int | ArrayLike, shape: tuple[int, ...]) -> int | np.ndarray:
-    """One number of levels, or one per site."""
-    if np.ndim(num_levels) == 0:  # pyright: ignore[reportArgumentType]
-        return int(whole("num_levels", num_levels, least=2, most=2**31 - 1))
-    levels = as_array("num_levels", num_levels)
-    if levels.shape != shape or not np.issubdtype(levels.dtype, np.integer):
-        raise ValueError(
-            f"num_levels is a whole number, or one per site in an array of shape {shape}, but got {levels.dtype} of "
-            f"shape {levels.shape}."
-        )
-    if levels.min() < 2 or levels.max() >= 2**31:
-        raise ValueError(
-            f"A site has at least 2 and fewer than 2^31 levels, but num_levels holds {levels.min()}..{levels.max()}; "
-            "freeze a site that cannot change."
-        )
-    return levels.astype(np.int64)

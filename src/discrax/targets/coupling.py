@@ -26,7 +26,7 @@ from jax import lax
 from jaxtyping import Array, Float, Int
 
 from discrax.core.checks import as_array, real_array, yes_or_no
-from discrax.core.space import checked_shape
+from discrax.core.sites import checked_shape
 from discrax.core.sparse import greedy_colouring, padded_rows
 
 
