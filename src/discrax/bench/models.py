@@ -24,7 +24,7 @@ def normal_bernoulli(num_sites: int, spread: float, seed: int = 0) -> Target:
 
 
 def normal_categorical(num_sites: int, num_levels: int, spread: float, seed: int = 0) -> Target:
-    return targets.Categorical(spread * np.random.default_rng(seed).normal(size=(num_sites, num_levels)))
+    return targets.Independent(spread * np.random.default_rng(seed).normal(size=(num_sites, num_levels)))
 
 
 def _disc(side: int) -> np.ndarray:

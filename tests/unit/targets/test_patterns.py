@@ -126,7 +126,7 @@ def test_a_chromatic_sweep_of_many_colours_is_a_sweep():
         (lambda: dx.targets.Ising.lattice((3, 3), 1e300), "A coupling must fit float32, but holds 1e"),
         (lambda: dx.targets.Ising.graph(EDGES, np.inf), "must be finite, but holds inf"),
         (lambda: dx.targets.Ising.lattice((3, 3), 0.1, np.nan), "The field must be finite, but holds nan"),
-        (lambda: dx.targets.QUBO.from_matrix(np.full((2, 2), 1e308)), "Q must fit float32"),
+        (lambda: dx.targets.Quadratic.from_qubo(np.full((2, 2), 1e308)), "Q must fit float32"),
         (lambda: dx.targets.Quadratic(dx.Binary, np.zeros((4, 4))), "but got the class itself"),
     ],
 )
