@@ -85,3 +85,9 @@ def test_matrices_that_are_none(matrix, words):
     ):
         with pytest.raises(ValueError, match=words):
             build()
+
+
+@pytest.mark.parametrize("matrix", [np.zeros(0), np.zeros((0, 0)), np.zeros((2, 3)), np.array([[0.0, 1.0], [0.0, 0.0]])])
+def test_a_hessian_is_a_symmetric_matrix(matrix):
+    with pytest.raises(ValueError, match="matrix must be (a square matrix|symmetric), but"):
+        Hessian(matrix, "mine")
