@@ -29,6 +29,7 @@ class AnyBridge(Target):
         return self.target.log_prob(e) - self.base_log_prob(e)
 
     def base_log_prob(self, e: Float[Array, "..."]) -> Float[Array, ""]:
+        """log p_0, normalised, at an embedding."""
         return self.offset + jnp.sum(self.weights * e)
 
     def log_prob(self, e: Float[Array, "..."]) -> Float[Array, ""]:

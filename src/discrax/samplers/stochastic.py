@@ -55,6 +55,8 @@ from discrax.samplers.schedules import Schedule, as_schedule, log_of
 
 
 class Cache(NamedTuple):
+    """What a chain knows of its surroundings from mini-batches."""
+
     average: Average  # of the mini-batches drawn at the present state
     count: Int[Array, ""]  # mini-batches drawn in all
     offset: Int[Array, ""]  # chains begin at different places of data that come in order

@@ -56,6 +56,8 @@ class Auto(NamedTuple):
 
 
 class Trial(NamedTuple):
+    """What a pilot saw of one sampler."""
+
     name: str
     score: float  # per second or evaluation
     acceptance: float
