@@ -8,12 +8,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from discrax.bench import data, instances, measure, optimisation
-from discrax.bench.cell import Budget, Cell, call
-from discrax.bench.grid import make_grid
-from discrax.bench.printed import find_printed
-from discrax.bench.suite import Size, Table, find
-from discrax.bench.suites import discs_optimisation as suites
+from discrax.bench.execute import cells as measure
+from discrax.bench.experiments import data, optimisation
+from discrax.bench.papers.discs import instances
+from discrax.bench.papers.discs import optimisation as suites
+from discrax.bench.plan.cell import Budget, Cell, call
+from discrax.bench.plan.printed import find_printed
+from discrax.bench.plan.suite import Size, Table, find
+from discrax.bench.report.grid import make_grid
 from discrax.core.target import Tempered
 from discrax.data import folder as folders
 from discrax.problems import Graph
@@ -138,7 +140,7 @@ def test_networks(folder):
 
 # --- Cells -----------------------------------------------------------------------------------------------------------
 
-ANNEALING = call("discrax.bench.optimisation:annealing", hot=1.0, cold=0.1)
+ANNEALING = call("discrax.bench.experiments.optimisation:annealing", hot=1.0, cold=0.1)
 
 
 def numbers_of(target, sampler, measured=ANNEALING, steps=150):
@@ -154,7 +156,7 @@ def numbers_of(target, sampler, measured=ANNEALING, steps=150):
 
 
 def test_annealed_sets():
-    target = call("discrax.bench.instances:er_mis", low=14, high=16, density=0.3, count=2)
+    target = call("discrax.bench.papers.discs.instances:er_mis", low=14, high=16, density=0.3, count=2)
     single, series = numbers_of(target, suites.SAMPLERS["PAS"])
     exact = np.mean([instances.clique_number(problem.graph.complement()) for problem in target().problems])
     assert single["size"] == exact
@@ -170,7 +172,7 @@ def test_annealed_sets():
 
 
 def test_annealed_cuts_have_ratios():
-    target = call("discrax.bench.instances:ba_maxcut", low=10, high=12, count=2)
+    target = call("discrax.bench.papers.discs.instances:ba_maxcut", low=10, high=12, count=2)
     single, series = numbers_of(target, suites.SAMPLERS["GWG-nA"])
     assert single["ratio"] == 1
     assert single["gap_percent"] == 0
@@ -180,9 +182,13 @@ def test_annealed_cuts_have_ratios():
 
 
 def test_annealed_cliques_and_partitions():
-    single, _ = numbers_of(call("discrax.bench.instances:rb_clique", count=1), suites.SAMPLERS["RWM"], steps=50)
+    single, _ = numbers_of(
+        call("discrax.bench.papers.discs.instances:rb_clique", count=1), suites.SAMPLERS["RWM"], steps=50
+    )
     assert 0 < single["ratio"] <= 1
-    parts, series = numbers_of(call("discrax.bench.instances:partition", network="mnist_conv"), suites.SAMPLERS["BG-2"])
+    parts, series = numbers_of(
+        call("discrax.bench.papers.discs.instances:partition", network="mnist_conv"), suites.SAMPLERS["BG-2"]
+    )
     assert 0 < parts["edge_cut_ratio"] < 0.7
     assert parts["balanceness"] > 0.99
     best = [value for _, value in series["best_so_far"]]
@@ -190,9 +196,9 @@ def test_annealed_cliques_and_partitions():
 
 
 def test_what_solve_finds_by_itself():
-    target = call("discrax.bench.instances:er_maxcut", low=10, high=12, count=2)
-    measured = call("discrax.bench.optimisation:by_default", seconds=0.2)
-    single, series = numbers_of(target, call("discrax.bench.optimisation:automatic"), measured)
+    target = call("discrax.bench.papers.discs.instances:er_maxcut", low=10, high=12, count=2)
+    measured = call("discrax.bench.experiments.optimisation:by_default", seconds=0.2)
+    single, series = numbers_of(target, call("discrax.bench.experiments.optimisation:automatic"), measured)
     assert single["ratio"] == 1
     assert series["ratio_by_second"][-1][1] == pytest.approx(1)
 

@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from discrax.bench import compare, plots, report, store
-from discrax.bench.grid import make_grid, number_text, ratio_text, shade
-from discrax.bench.page import svg_of
-from discrax.bench.run import with_sampler
-from discrax.bench.suite import Size, Table, find, note
+from discrax.bench.execute import store
+from discrax.bench.execute.run import with_sampler
+from discrax.bench.plan.suite import Size, Table, find, note
+from discrax.bench.report import compare, plots
+from discrax.bench.report import write as report
+from discrax.bench.report.grid import make_grid, number_text, ratio_text, shade
+from discrax.bench.report.page import svg_of
 
 from . import fake_rows
 from .fake_rows import EJD, ESS, SECONDS, bernoulli, cell, rows, sampling
