@@ -81,6 +81,10 @@ class Grid:
     def num_unexplained(self) -> int:
         return sum(entry.is_unexplained for entry in self.entries)
 
+    def count(self, status: str) -> int:
+        """How many places are "ok", "failed" or "missing"."""
+        return sum(entry.status == status for entry in self.entries)
+
 
 def shade(ratio: float) -> str:
     return next(name for bound, name in _SHADES if ratio >= bound)

@@ -140,9 +140,9 @@ def _duration(seconds: float) -> str:
 def to_markdown(document: Document) -> str:
     """The same as plain Markdown: ours / paper / ratio in each place; figures by title."""
     parts = [f"# {document.title}", "\n".join(f"- {name}: {value}" for name, value in document.facts)]
-    grids = [exhibit for section in document.sections for exhibit in section.exhibits if isinstance(exhibit, Grid)]
-    if grids:
-        parts += ["## Summary", _table(("table", "metric", "median ratio", "ratio >= 0.9"), map(_summary, grids))]
+    if document.grids:
+        heads = ("table", "metric", "median ratio", "ratio >= 0.9")
+        parts += ["## Summary", _table(heads, map(_summary, document.grids))]
     for section in document.sections:
         parts += [f"## {section.name}", section.about]
         for exhibit in section.exhibits:
