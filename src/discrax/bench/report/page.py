@@ -12,7 +12,7 @@ from matplotlib import rc_context
 from matplotlib.figure import Figure
 
 from discrax.bench.report.grid import Grid, number_text, ratio_text
-from discrax.bench.report.plots import INK, RULE
+from discrax.bench.report.looks import INK, RULE
 
 
 @dataclass(frozen=True)

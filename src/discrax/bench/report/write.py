@@ -13,6 +13,8 @@ from discrax.bench.plan.rows import Row
 from discrax.bench.plan.suite import Figure, Size, Suite, Table, find
 from discrax.bench.report import plots
 from discrax.bench.report.grid import Entry, Grid, make_grid, number_text, ratio_text
+from discrax.bench.report.looks import Style, name_of
+from discrax.bench.report.looks import palette as palette_of
 from discrax.bench.report.page import Document, Failure, Plot, Section, anchor, render, svg_of
 from discrax.core.files import check_writable, write_whole
 
@@ -42,7 +44,7 @@ def make_document(run_dir: Path) -> Document:
     order = {id: place for place, id in enumerate(id for cells in planned.values() for id in cells)}
     rows.sort(key=lambda row: order.get(row["cell"], len(order)))
     strangers = [row for row in rows if not any(row["cell"] in cells for cells in planned.values())]
-    palette = plots.palette(plots.name_of(row["labels"], ("sampler", "weight_fn")) for row in rows)
+    palette = palette_of(name_of(row["labels"], ("sampler", "weight_fn")) for row in rows)
 
     sections = []
     for suite in suites:
@@ -84,7 +86,7 @@ def _place_of(labels: dict[str, str]) -> frozenset[tuple[str, float | str]]:
 
 
 def _exhibit(
-    exhibit: Table | Figure, rows: Sequence[Row], palette: dict[str, plots.Style], missing: list[str], name: str
+    exhibit: Table | Figure, rows: Sequence[Row], palette: dict[str, Style], missing: list[str], name: str
 ) -> Grid | Plot:
     if isinstance(exhibit, Table):
         return make_grid(exhibit, rows)
