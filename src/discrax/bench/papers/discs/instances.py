@@ -15,11 +15,11 @@ import numpy as np
 
 from discrax.bench.experiments.data import cache_folder
 from discrax.bench.experiments.optimisation import Instances
+from discrax.bench.papers.discs.networks import network_graph
 from discrax.bench.plan.measure import check_complete
 from discrax.core.files import write_whole
 from discrax.data import data_file, data_files
 from discrax.problems import MIS, Graph, MaxClique, MaxCut, Partition, generators
-from discrax.problems.computation import network_graph
 from discrax.solving import solve_many
 
 _OPTSICOM_BEST = (110, 112, 106, 114, 112, 110, 112, 108, 110, 112)
