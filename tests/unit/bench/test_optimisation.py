@@ -10,8 +10,7 @@ import pytest
 
 from discrax.bench.execute import cells as measure
 from discrax.bench.experiments import data, optimisation
-from discrax.bench.papers.discs import instances
-from discrax.bench.papers.discs import optimisation as suites
+from discrax.bench.papers.discs import instances, tasks
 from discrax.bench.plan.cell import Budget, Cell, call
 from discrax.bench.plan.printed import find_printed
 from discrax.bench.plan.suite import Size, Table, find
@@ -157,7 +156,7 @@ def numbers_of(target, sampler, measured=ANNEALING, steps=150):
 
 def test_annealed_sets():
     target = call("discrax.bench.papers.discs.instances:er_mis", low=14, high=16, density=0.3, count=2)
-    single, series = numbers_of(target, suites.SAMPLERS["PAS"])
+    single, series = numbers_of(target, tasks.SAMPLERS["PAS"])
     exact = np.mean([instances.clique_number(problem.graph.complement()) for problem in target().problems])
     assert single["size"] == exact
     assert single["set_size_lower_bound"] == pytest.approx(exact, abs=0.01)
@@ -173,7 +172,7 @@ def test_annealed_sets():
 
 def test_annealed_cuts_have_ratios():
     target = call("discrax.bench.papers.discs.instances:ba_maxcut", low=10, high=12, count=2)
-    single, series = numbers_of(target, suites.SAMPLERS["GWG-nA"])
+    single, series = numbers_of(target, tasks.SAMPLERS["GWG-nA"])
     assert single["ratio"] == 1
     assert single["gap_percent"] == 0
     assert single["worst_ratio"] == 1
@@ -183,11 +182,11 @@ def test_annealed_cuts_have_ratios():
 
 def test_annealed_cliques_and_partitions():
     single, _ = numbers_of(
-        call("discrax.bench.papers.discs.instances:rb_clique", count=1), suites.SAMPLERS["RWM"], steps=50
+        call("discrax.bench.papers.discs.instances:rb_clique", count=1), tasks.SAMPLERS["RWM"], steps=50
     )
     assert 0 < single["ratio"] <= 1
     parts, series = numbers_of(
-        call("discrax.bench.papers.discs.instances:partition", network="mnist_conv"), suites.SAMPLERS["BG-2"]
+        call("discrax.bench.papers.discs.instances:partition", network="mnist_conv"), tasks.SAMPLERS["BG-2"]
     )
     assert 0 < parts["edge_cut_ratio"] < 0.7
     assert parts["balanceness"] > 0.99

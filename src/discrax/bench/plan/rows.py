@@ -2,11 +2,32 @@
 
 import json
 import math
+from collections.abc import Callable
 from functools import lru_cache
 from statistics import fmean, stdev
 from typing import Any
 
 Row = dict[str, Any]
+Derive = Callable[[list[Row]], list[Row]]
+
+
+def relabel(row: Row, **labels: str) -> Row:
+    """The row with these labels besides its own, or in their place."""
+    return row | {"labels": row["labels"] | labels}
+
+
+def only(**labels: str) -> Derive:
+    """Keeps the rows that have these labels."""
+    return lambda rows: [row for row in rows if labels.items() <= row["labels"].items()]
+
+
+def name_panels(*names: str) -> Derive:
+    """Rows whose label `model` is the values of some labels: what a panel shows."""
+
+    def name(row: Row) -> str:
+        return " ".join(filter(None, (row["labels"].get(name) for name in names)))
+
+    return lambda rows: [relabel(row, model=name(row)) for row in rows]
 
 
 def standard_error(row: Row) -> float:

@@ -28,7 +28,7 @@ from discrax.bench.report.axes import (
     say,
     select,
     set_scales,
-)  # fmt: skip
+)
 from discrax.bench.report.looks import COLOURS, INK, name_of, palette, words
 from discrax.bench.report.theory import efficiency, slopes, weights
 

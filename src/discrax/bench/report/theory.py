@@ -27,7 +27,7 @@ from discrax.bench.report.axes import (
     set_log_axis,
     set_scales,
     slope_text,
-)  # fmt: skip
+)
 from discrax.bench.report.looks import COLOURS, INK, words
 
 _RATES = {"lbp": 0.574, "rwm": 0.234}

@@ -11,7 +11,7 @@ from typing import Any
 
 from discrax.bench.experiments.networks import data_sets, network
 from discrax.bench.plan.cell import Budget, Cell, call
-from discrax.bench.plan.rows import Row
+from discrax.bench.plan.rows import Row, relabel
 from discrax.bench.plan.suite import Size, figure, suite
 
 _BUDGETS = {
@@ -39,7 +39,7 @@ def best_of_grid(rows: list[Row]) -> list[Row]:
     for grid in curves.values():
         (sigma, alpha), best = max(grid.items(), key=lambda item: sum(row["value"] for row in item[1]))
         name = f"AB, sigma = {sigma}, alpha = {alpha}"
-        others += [row | {"labels": row["labels"] | {"sampler": name}} for row in best]
+        others += [relabel(row, sampler=name) for row in best]
     return others
 
 

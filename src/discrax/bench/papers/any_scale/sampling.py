@@ -1,10 +1,11 @@
 """Sun et al. (2023), "Any-scale balanced samplers for discrete space"."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from discrax.bench.plan.cell import Budget, Call, Cell, call
-from discrax.bench.plan.suite import Note, Size, Table, figure, note, suite
+from discrax.bench.plan.rows import Derive, Row, only, relabel
+from discrax.bench.plan.suite import Note, Size, Suite, Table, figure, note, suite
 
 COUPLINGS = ("0.3000", "0.4407", "0.7071")
 CONDITIONS = ("2", "10", "50")
@@ -117,7 +118,7 @@ NOTES: tuple[Note, ...] = tuple(
 )
 
 
-def _middle(rows: list[dict]) -> list[dict]:
+def _middle(rows: list[Row]) -> list[Row]:
     """The settings of table 1 as that table writes them."""
     found = []
     for row in rows:
@@ -129,15 +130,12 @@ def _middle(rows: list[dict]) -> list[dict]:
     return found
 
 
-def _called_lb(rows: list[dict]) -> list[dict]:
+def _called_lb(rows: list[Row]) -> list[Row]:
     """Tables 2-5 call DLP "LB", and have no DLP-trace."""
-    return [
-        row | {"labels": row["labels"] | {"sampler": "LB"}} if row["labels"]["sampler"] == "DLP" else row
-        for row in rows
-    ]
+    return [relabel(row, sampler="LB") if row["labels"]["sampler"] == "DLP" else row for row in rows]
 
 
-def _pair(number: int, title: str, columns: tuple[str, ...], derive) -> tuple[Table, Table]:
+def _pair(number: int, title: str, columns: tuple[str, ...], derive: Derive) -> tuple[Table, Table]:
     shared = {"paper": "any-scale", "number": number, "columns": columns, "rows": ("sampler",), "derive": derive}
     return (
         Table(f"ESS per 10,000 queries, {title}", metric="ESS_n", ours="ESS_n", notes=NOTES, **shared),
@@ -155,11 +153,11 @@ def table01(effort: Size) -> Iterator[Cell]:
         yield from quadratic(task, "0.4407" if name == "J" else "10", effort)
 
 
-def _one_task(number: int, task: str, about: str):
+def _one_task(number: int, task: str, about: str) -> Suite:
     values = COUPLINGS if TASKS[task] == "J" else CONDITIONS
 
-    def derive(rows: list[dict]) -> list[dict]:
-        return _called_lb([row for row in rows if row["labels"].get("task") == task])
+    def derive(rows: list[Row]) -> list[Row]:
+        return _called_lb(only(task=task)(rows))
 
     def cells(effort: Size) -> Iterator[Cell]:
         for value in values:
@@ -174,7 +172,9 @@ table04 = _one_task(4, "rotation-gaussian", "rotated lattice Gaussian")
 table05 = _one_task(5, "sparse-gaussian", "sparse lattice Gaussian")
 
 
-def _grid(effort: Size, task: str, made: Call, name: str, sigmas, alphas, burns_in: bool) -> Iterator[Cell]:
+def _grid(
+    effort: Size, task: str, made: Call, name: str, sigmas: Sequence[float], alphas: Sequence[float], burns_in: bool
+) -> Iterator[Cell]:
     """A sampler at fixed (sigma, alpha); where it estimates a Hessian, the values are set after its burn-in."""
     short = {Size.QUICK: Budget(8, 120, 300), Size.DEFAULT: Budget(100, 1_500, 4_000), Size.PAPER: BUDGETS[Size.PAPER]}
     for sigma in sigmas:
@@ -200,7 +200,9 @@ def figure01(effort: Size) -> Iterator[Cell]:
     yield from _grid(effort, "bernoulli", made, "AB-1st", sigmas, [k / 10 for k in range(3, 11)], burns_in=False)
 
 
-def _non_quadratic(number: int, task: str, made: Call, about: str, sigmas: tuple[float, ...], *, ordinal: bool):
+def _non_quadratic(
+    number: int, task: str, made: Call, about: str, sigmas: tuple[float, ...], *, ordinal: bool
+) -> Suite:
     def cells(effort: Size) -> Iterator[Cell]:
         for name in SAMPLERS:
             yield Cell(
@@ -215,11 +217,11 @@ def _non_quadratic(number: int, task: str, made: Call, about: str, sigmas: tuple
         few = sigmas[::2] if effort is Size.QUICK else sigmas
         yield from _grid(effort, task, made, "AB-trace", few, alphas, burns_in=True)
 
-    def tuned(rows: list[dict]) -> list[dict]:
-        return [row for row in rows if row["labels"].get("task") == task and "sigma" not in row["labels"]]
+    def tuned(rows: list[Row]) -> list[Row]:
+        return [row for row in only(task=task)(rows) if "sigma" not in row["labels"]]
 
-    def fixed(rows: list[dict]) -> list[dict]:
-        return [row for row in rows if row["labels"].get("task") == task and "sigma" in row["labels"]]
+    def fixed(rows: list[Row]) -> list[Row]:
+        return [row for row in only(task=task)(rows) if "sigma" in row["labels"]]
 
     return suite(
         f"any-scale/figure{number:02}",

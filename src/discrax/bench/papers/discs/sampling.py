@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from discrax.bench.plan.cell import Budget, Call, Cell, call
+from discrax.bench.plan.rows import only
 from discrax.bench.plan.suite import Figure, Size, figure, suite
 
 SAMPLERS = {
@@ -68,20 +69,16 @@ def model(
             )
 
 
-def _only(task: str):
-    return lambda rows: [row for row in rows if row["labels"].get("task") == task]
-
-
 def sweep(title: str, task: str, x: str) -> tuple[Figure, Figure]:
     return tuple(
-        figure(f"{what}, {title}", "curve", _only(task), x=x, y=metric, logx=True, logy=True)
+        figure(f"{what}, {title}", "curve", only(task=task), x=x, y=metric, logx=True, logy=True)
         for metric, what in (("ESS_n", "ESS per 10,000 queries"), ("ESS_t", "ESS per second"))
     )  # pyright: ignore[reportReturnType]
 
 
 def compared(title: str, task: str, panels: tuple[str, ...]) -> tuple[Figure, Figure]:
     return tuple(
-        figure(f"{what}, {title}", "bars", _only(task), metric=metric, panels=panels, hue=("sampler",))
+        figure(f"{what}, {title}", "bars", only(task=task), metric=metric, panels=panels, hue=("sampler",))
         for metric, what in (("ESS_n", "ESS per 10,000 queries"), ("ESS_t", "ESS per second"))
     )  # pyright: ignore[reportReturnType]
 
@@ -109,7 +106,7 @@ _INFORMED = {"GWG": "gwg", "PAS": "pas", "DMALA": "dmala", "DLMC": "dlmc"}
     figure(
         "ESS per step against inverse temperature",
         "curve",
-        _only("ising-temperatures"),
+        only(task="ising-temperatures"),
         x="beta",
         y="ESS_per_step",
         logy=True,

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from discrax.bench.plan.cell import Budget, Call, Cell, call
-from discrax.bench.plan.rows import Row
+from discrax.bench.plan.rows import Row, relabel
 from discrax.bench.plan.suite import Size, Table, suite
 
 VARIABLE = "DISCRAX_BERT"
@@ -86,12 +86,12 @@ def _by_reference(rows: list[Row]) -> list[Row]:
         metric, *names = row["metric"].split(" ")
         reference, ngram = names if names else ("self", "2")
         if names or row["status"] == "failed":
-            found.append(row | {"metric": metric, "labels": row["labels"] | {"reference": reference, "ngram": ngram}})
+            found.append(relabel(row, reference=reference, ngram=ngram) | {"metric": metric})
     return found
 
 
 def _both_corpora(rows: list[Row]) -> list[Row]:
-    return [row | {"labels": row["labels"] | {"reference": "WT103+TBC"}} for row in rows]
+    return [relabel(row, reference="WT103+TBC") for row in rows]
 
 
 def _tables(number: int) -> tuple[Table, ...]:

@@ -25,7 +25,7 @@ from discrax.bench.experiments.training import (
     time_training,
     train_cell,
     training_numbers,
-)  # fmt: skip
+)
 from discrax.bench.plan.cell import Call, Cell
 from discrax.bench.plan.measure import Experiment, Number, Timing, check_complete
 from discrax.core.kernel import Kernel, replaced

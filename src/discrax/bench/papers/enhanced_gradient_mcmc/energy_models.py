@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from discrax.bench.plan.cell import Budget, Call, Cell, call
-from discrax.bench.plan.rows import Row, over_seeds
+from discrax.bench.plan.rows import Row, over_seeds, relabel
 from discrax.bench.plan.suite import Size, Table, figure, note, suite
 
 _LEARNING = "discrax.bench.papers.enhanced_gradient_mcmc.couplings"
@@ -177,9 +177,7 @@ def _against_error(metric: str) -> Callable[[list[Row]], list[Row]]:
         rows = [row for row in rows if row["value"] is not None and math.isfinite(row["value"])]
         errors = {row["cell"]: f"{row['value']:.4g}" for row in rows if row["metric"] == "J_estimation_error"}
         return [
-            row | {"labels": row["labels"] | {"error": errors[row["cell"]]}}
-            for row in rows
-            if row["metric"] == metric and row["cell"] in errors
+            relabel(row, error=errors[row["cell"]]) for row in rows if row["metric"] == metric and row["cell"] in errors
         ]
 
     return labelled

@@ -6,7 +6,8 @@ Step sizes are those of the paper's table 4, found by its search; PAVG, whose M 
 from collections.abc import Iterator
 
 from discrax.bench.plan.cell import Budget, Call, Cell, call
-from discrax.bench.plan.suite import Size, figure, suite
+from discrax.bench.plan.rows import only
+from discrax.bench.plan.suite import Figure, Size, figure, suite
 
 NCG, AVG = "discrax.samplers:dmala", "discrax.samplers:avg"
 ORDINAL = {
@@ -35,14 +36,11 @@ _ORDINAL_BUDGETS = {
 }
 
 
-def _panel(task: str, title: str):
-    def only(rows: list[dict]) -> list[dict]:
-        return [row for row in rows if row["labels"].get("task") == task]
-
+def _panel(task: str, title: str) -> tuple[Figure, Figure]:
     return (
-        figure(f"Error of marginals and covariance, {title}", "errors", only,
+        figure(f"Error of marginals and covariance, {title}", "errors", only(task=task),
                metrics=("marginal_KL", "covariance_error")),
-        figure(f"ESS per second of the chains, {title}", "boxes", only, metric="ESS_chain_t"),
+        figure(f"ESS per second of the chains, {title}", "boxes", only(task=task), metric="ESS_chain_t"),
     )  # fmt: skip
 
 
@@ -104,7 +102,7 @@ def figure04(effort: Size) -> Iterator[Cell]:
 STRENGTHS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)
 
 
-def _cubic(effort: Size, strengths) -> Iterator[Cell]:
+def _cubic(effort: Size, strengths: tuple[float, ...]) -> Iterator[Cell]:
     budgets = {
         Size.QUICK: Budget(16, 300, 2_000, 2),
         Size.DEFAULT: Budget(100, 5_000, 6_000, 10),

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from discrax.bench.plan.cell import Budget, Call, Cell, call
+from discrax.bench.plan.rows import Row
 from discrax.bench.plan.suite import Note, Size, Table, figure, note, suite
 
 CONFIGS = ("C1", "C2", "C3")
@@ -146,9 +147,9 @@ def _cell(task, index, size, config, effort, name, family, weight, adaptation, i
     )
 
 
-def best_of_grid(rows: list[dict]) -> list[dict]:
+def best_of_grid(rows: list[Row]) -> list[Row]:
     """The rows with, for each sampler that was run at several rates, the best of them instead."""
-    best: dict[tuple, dict] = {}
+    best: dict[tuple, Row] = {}
     others = []
     for row in rows:
         if "rate" not in row["labels"] or row["value"] is None:
@@ -230,7 +231,7 @@ table15 = _table_suite("rbm", 1, "ESS on RBMs trained on MNIST")
 table16 = _table_suite("rbm", 2, "seconds on RBMs trained on MNIST")
 
 
-def _summary_rows(rows: list[dict]) -> list[dict]:
+def _summary_rows(rows: list[Row]) -> list[Row]:
     """Table 1: the medium size at C2 with the weight t/(t+1), settings as the table writes them."""
     found = []
     for row in best_of_grid(rows):
@@ -277,7 +278,7 @@ def family_of(name: str) -> str:
     return name[1:] if name[1:] in dict(FAMILIES) else name
 
 
-def _medium(rows: list[dict], task: str, families: tuple[str, ...]) -> list[dict]:
+def _medium(rows: list[Row], task: str, families: tuple[str, ...]) -> list[Row]:
     its = TASKS[task]
     sizes = [str(size) for size in its.sizes] if task == "rbm" else [str(its.sizes[1])]
     return [
@@ -317,7 +318,7 @@ def _curves(number: int, task: str, title: str):
     return suite(f"optimal-scaling/figure{number:02}", f"efficiency curves, {title}", informed, walk)(cells)
 
 
-def _by_family(rows: list[dict]) -> list[dict]:
+def _by_family(rows: list[Row]) -> list[Row]:
     """All runs of a family and weight as points of one curve."""
     found = []
     for row in rows:
@@ -334,7 +335,7 @@ figure03 = _curves(3, "fhmm", "FHMM")
 figure04 = _curves(4, "rbm", "RBM")
 
 
-def _against_sites(rows: list[dict]) -> list[dict]:
+def _against_sites(rows: list[Row]) -> list[Row]:
     """Tuned samplers with weight sqrt, by their number of sites."""
     found = []
     for row in rows:

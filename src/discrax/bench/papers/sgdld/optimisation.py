@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from discrax.bench.plan.cell import Budget, Call, Cell, call
-from discrax.bench.plan.rows import Row, over_seeds
+from discrax.bench.plan.rows import Row, over_seeds, relabel
 from discrax.bench.plan.suite import Size, Table, note, suite
 
 _EXPECTED = "discrax.bench.experiments.stochastic_costs"
@@ -100,11 +100,7 @@ def located(problems: Problems, instance: int, size: Size) -> Iterator[Cell]:
 def _over_instances(rows: list[Row]) -> list[Row]:
     """Mean and standard deviation over the instances, HiGHS in the lines of Gurobi."""
 
-    def in_print(row: Row) -> Row:
-        name = row["labels"]["sampler"].replace("HiGHS", "Gurobi")
-        return row | {"labels": row["labels"] | {"sampler": name}}
-
-    return over_seeds([in_print(row) for row in rows])
+    return over_seeds([relabel(row, sampler=row["labels"]["sampler"].replace("HiGHS", "Gurobi")) for row in rows])
 
 
 def _beside_sgdld(rows: list[Row]) -> list[Row]:
