@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import discrax as dx
 from discrax.bench.execute import cells as measure
 from discrax.bench.experiments import data, optimisation
 from discrax.bench.papers.discs import instances, tasks
@@ -203,18 +204,19 @@ def test_what_solve_finds_by_itself():
 
 
 def test_an_untuned_sampler_is_not_tuned():
-    assert default_adapter(pas()) is not None
-    assert default_adapter(optimisation.untuned("pas", path_length=2.0)) is None
+    target = dx.targets.Bernoulli(np.full(4, 0.3))
+    assert default_adapter(target, pas()) is not None
+    assert default_adapter(target, optimisation.untuned("pas", path_length=2.0)) is None
 
 
 def test_a_time_that_is_set_at_the_start():
     problem = instances.partition("mnist_conv").problems[0]
     kernel = optimisation.TimedAtStart("dlmc", moves=3.0)
-    assert default_adapter(kernel) is None
+    assert default_adapter(problem.target, kernel) is None
     hot, cold = (Tempered(problem.target, beta) for beta in (0.01, 1.0))
     first = eqx.filter_jit(kernel.init)(hot, jnp.zeros(problem.space.shape, jnp.int8))
     assert float(first.cache[1]) == pytest.approx(3.0 / (2 * problem.space.num_sites), rel=0.7)
-    same = dlmc(time=float(first.cache[1]), per_rate=False)
+    same = dlmc(step_size=float(first.cache[1]), per_rate=False)
     after, _ = eqx.filter_jit(kernel.step)(jax.random.key(0), cold, first)
     expected, _ = eqx.filter_jit(same.step)(jax.random.key(0), cold, first._replace(cache=first.cache[0]))
     assert (after.x == expected.x).all()

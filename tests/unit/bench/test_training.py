@@ -160,15 +160,15 @@ def test_pavg_follows_the_model_and_is_always_accepted():
 def test_pavg_of_data_is_in_units_of_codes():
     known = couplings.ising_lattice(side=4, strength=0.15, num_rows=1000)
     kernel = couplings.pavg_of_data(0.2).kernel(known)
-    assert float(kernel.eps) == pytest.approx(0.8)  # on spins
+    assert float(kernel.step_size) == pytest.approx(0.8)  # on spins
     assert float(kernel.metric.values.sum()) == pytest.approx(np.cov(known.rows.T).trace() / 4, rel=1e-4)
 
 
 @pytest.mark.slow
 def test_pavg_of_data_learns():
     cell = lattice(
-        call("discrax.bench.papers.enhanced_gradient_mcmc.couplings:pavg_of_data", eps=0.2),
-        adaptation=call("discrax.adaptation:GammaRule", window=10),
+        call("discrax.bench.papers.enhanced_gradient_mcmc.couplings:pavg_of_data", step_size=0.2),
+        adaptation=call("discrax.bench.papers.rules:GammaRule", window=10),
     )
     numbers = single(measure.run_cell(cell))
     assert 0 < numbers["acceptance"] < 1

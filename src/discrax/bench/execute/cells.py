@@ -12,7 +12,8 @@ from discrax.bench.plan.measure import Experiment, Measure, Timing, check_comple
 from discrax.core.files import UnusableFile
 from discrax.sampling import Result, sample
 from discrax.sampling.auto import default_adapter
-from discrax.sampling.together import can_be_together, sample_together, structure_of
+from discrax.sampling.stacking import structure_of
+from discrax.sampling.together import sample_together
 
 
 def run_cells(cells: Sequence[Cell]) -> list[list[dict[str, Any]]]:
@@ -95,7 +96,7 @@ def shape_key(cell: Cell) -> Any:
         kernel = kernel_of(cell, target)
     except Exception:
         return None
-    if not can_be_together(target, kernel):
+    if not kernel.is_prepared:
         return None
-    adapter = default_adapter(kernel) if cell.adaptation == "auto" else cell.make_adapter()
+    adapter = default_adapter(target, kernel) if cell.adaptation == "auto" else cell.make_adapter()
     return structure_of(target), structure_of(kernel), cell.budget, cell.measure, type(adapter), cell.init is None

@@ -11,7 +11,7 @@ import numpy as np
 
 from discrax.bench.plan.cell import Cell
 from discrax.bench.plan.measure import Measure, Number
-from discrax.core.kernel import Kernel, Tunable
+from discrax.core.kernel import Kernel, rated_knob
 from discrax.core.target import Target
 from discrax.diagnostics import ess
 from discrax.samplers import block_gibbs, gibbs, hamming_ball, mh_uniform, rwm
@@ -53,8 +53,9 @@ def movement(cell: Cell, result: Result) -> list[Number]:
         Number("num_chains", result.num_chains),
         Number("microseconds_per_step", 1e6 * result.seconds / num_steps),
     ]
-    if isinstance(result.kernel, Tunable):
-        numbers.append(Number("scale", float(getattr(result.kernel, result.kernel.parameter))))
+    scale = rated_knob(result.kernel, result.target)
+    if scale is not None:
+        numbers.append(Number("scale", float(scale[1].value)))
     return numbers
 
 

@@ -181,7 +181,7 @@ def mixing_from_noise() -> Experiment:
             jax.random.key(cell.seed),
             target,
             {"sampler": cell.sampler()},
-            starts=starts,
+            init=starts,
             num_steps=budget.num_samples * budget.thinning,
             num_chains=budget.num_chains,
             num_warmup=budget.num_warmup,

@@ -92,7 +92,8 @@ def aliases() -> dict[str, tuple[str, ...]]:
 def _modules() -> list[Any]:
     """Found by name: a plan does not know the papers."""
     papers = import_module("discrax.bench.papers")
-    packages = [import_module(f"{papers.__name__}.{each.name}") for each in pkgutil.iter_modules(papers.__path__)]
+    found = [each.name for each in pkgutil.iter_modules(papers.__path__) if each.ispkg]
+    packages = [import_module(f"{papers.__name__}.{name}") for name in found]
     return [import_module(f"{package.__name__}.{name}") for package in packages for name in package.SUITES]
 
 

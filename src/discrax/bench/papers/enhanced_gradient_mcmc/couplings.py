@@ -106,7 +106,7 @@ def ising_lattice(side: int = 10, strength: float = 0.2, num_rows: int = 10_000)
 
     def samples() -> Integer[np.ndarray, "rows d"]:
         # Every step is a block Gibbs update of all spins.
-        kernel = samplers.pavg(eps=1000.0, M=2 * J)
+        kernel = samplers.pavg(step_size=1000.0, M=2 * J)
         result = sample(
             jax.random.key(0), true, kernel,
             num_chains=num_chains, num_warmup=500, num_samples=10, thinning=50, adaptation=None, progress=False,
@@ -170,7 +170,7 @@ def convolutional(
             num_steps=num_reference,
             every=num_reference,
             num_warmup=min(200, num_reference),
-            starts=trained.buffer[:num_rows],
+            init=trained.buffer[:num_rows],
             progress=False,
         )
         return trained.model, rows.astype(np.int8)
@@ -196,12 +196,12 @@ def _network_couplings(model: models.NetworkModel) -> Array:
     return model.couplings
 
 
-# An eps for codes 0 and 1 is eps * h^2 for an embedding whose levels are h apart, and a Hessian is W / h^2.
+# A step size eps for codes 0 and 1 is eps * h^2 for an embedding whose levels are h apart, and a Hessian is W / h^2.
 
 
-def pavg_of_model(eps: float = 1000.0) -> Following:
+def pavg_of_model(step_size: float = 1000.0) -> Following:
     """PAVG with the Hessian of an Ising model, anew after each update: every step is accepted."""
-    return Following(lambda known: samplers.pavg(eps=eps, M=np.eye(len(known.couplings))), _follow_ising)
+    return Following(lambda known: samplers.pavg(step_size=step_size, M=np.eye(len(known.couplings))), _follow_ising)
 
 
 def _follow_ising(kernel: Any, model: targets.Ising) -> Any:
@@ -210,12 +210,12 @@ def _follow_ising(kernel: Any, model: targets.Ising) -> Any:
     return replaced(kernel, metric=replaced(kernel.metric, values=values, vectors=vectors))
 
 
-def pavg_of_data(eps: float) -> Following:
-    """PAVG with gamma times the covariance of the data, eps and gamma for codes 0 and 1; gamma begins at 1."""
+def pavg_of_data(step_size: float) -> Following:
+    """PAVG with gamma times the covariance of the data, step size and gamma for codes 0 and 1; gamma begins at 1."""
 
     def kernel(known: Known) -> Kernel:
         squared = 4 if isinstance(known.untrained(0).space, Spin) else 1
         covariance = np.cov(known.rows.reshape(len(known.rows), -1), rowvar=False)
-        return samplers.pavg(eps=eps * squared, M=covariance / squared)
+        return samplers.pavg(step_size=step_size * squared, M=covariance / squared)
 
     return Following(kernel)

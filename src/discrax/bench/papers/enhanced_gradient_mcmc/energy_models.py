@@ -18,7 +18,7 @@ from discrax.bench.plan.rows import Row, over_seeds, relabel
 from discrax.bench.plan.suite import Size, Table, figure, note, suite
 
 _LEARNING = "discrax.bench.papers.enhanced_gradient_mcmc.couplings"
-_GAMMA = call("discrax.adaptation:GammaRule", window=100)
+_GAMMA = call("discrax.bench.papers.rules:GammaRule", window=100)
 _K = (1, 5, 10, 15, 20)
 _UPDATES, _SPINS = 2_000, 4.0
 
@@ -30,10 +30,10 @@ def _ising_samplers(multiplier: float = 1.0) -> dict[str, tuple[Call, Any, dict[
     """Sampler, tuning, and the steps it makes for each K."""
     steps = {1: (1, 1, 3, 2), 5: (6, 5, 15, 10), 10: (12, 10, 30, 20), 15: (18, 15, 45, 30), 20: (24, 20, 60, 40)}
     first, avg, block, gibbs = ({K: found[place] for K, found in steps.items()} for place in range(4))
-    data = call(f"{_LEARNING}:pavg_of_data", eps=0.2 * multiplier)
+    data = call(f"{_LEARNING}:pavg_of_data", step_size=0.2 * multiplier)
     return {
         "NCG": (call("discrax.samplers:dmala", step_size=0.5 * _SPINS * multiplier), None, first),
-        "AVG": (call("discrax.samplers:avg", eps=0.2 * _SPINS * multiplier), None, avg),
+        "AVG": (call("discrax.samplers:avg", step_size=0.2 * _SPINS * multiplier), None, avg),
         "PAVG model-specific": (call(f"{_LEARNING}:pavg_of_model"), None, block),
         "PAVG model-agnostic": (data, _GAMMA, avg),
         "GWG": (call("discrax.samplers:gwg"), None, first),
@@ -121,8 +121,8 @@ _TRUTH = {
 }
 _CONV_SAMPLERS: dict[str, tuple[Call, Any]] = {
     "NCG": (call("discrax.samplers:dmala", step_size=0.2), None),
-    "AVG": (call("discrax.samplers:avg", eps=0.1), None),
-    "PAVG": (call(f"{_LEARNING}:pavg_of_data", eps=0.1), _GAMMA),
+    "AVG": (call("discrax.samplers:avg", step_size=0.1), None),
+    "PAVG": (call(f"{_LEARNING}:pavg_of_data", step_size=0.1), _GAMMA),
     "GWG": (call("discrax.samplers:gwg"), None),
     "Gibbs": (call("discrax.samplers:gibbs"), None),
 }

@@ -29,7 +29,7 @@ def _of_the_law(size: Size, batch_sizes: tuple[int, ...]) -> Iterator[Cell]:
         for h in _STEPS[::2] if size is Size.QUICK else _STEPS:
             for name, cache in (("SGDLD", True), ("SGDLD-noC", False)):
                 yield _law_cell(
-                    f"{name}-{batch_size}", h, target, call("discrax.samplers:sgdld", step=h, cache=cache), size
+                    f"{name}-{batch_size}", h, target, call("discrax.samplers:sgdld", step_size=h, cache=cache), size
                 )
             yield _law_cell(f"Gibbs-{batch_size}", h, target, call("discrax.samplers:minibatch_gibbs"), size)
 
@@ -101,7 +101,7 @@ def _compared(
     """All methods with the same number of rows, `units` times the whole data."""
 
     def sgdld(step: float, **switches):
-        return call("discrax.samplers:sgdld", step=step, **switches)
+        return call("discrax.samplers:sgdld", step_size=step, **switches)
 
     for batch in batches:
         steps, shown = units * rows // batch, f", batch {batch}" if batch != batches[0] else ""
@@ -176,7 +176,7 @@ def figure07(size: Size) -> Iterator[Cell]:
     steps = (20 if size is Size.QUICK else _EFFORT[size][0]) * rows // batch
     for h in (0.6, 0.3):
         yield from _chosen(
-            f"SGDLD-{h}", size, rows, distinct, batch, steps, sampler=call("discrax.samplers:sgdld", step=h)
+            f"SGDLD-{h}", size, rows, distinct, batch, steps, sampler=call("discrax.samplers:sgdld", step_size=h)
         )
 
 
@@ -212,6 +212,6 @@ def control_variates(size: Size) -> Iterator[Cell]:
             name = f"SGDLD-0.3, batch {batch}{', controlled' if controlled else ''}"
             steps = min(20_000, 20 * rows // batch)
             yield from _chosen(
-                name, size, rows, distinct, batch, steps, sampler=call("discrax.samplers:sgdld", step=0.3),
+                name, size, rows, distinct, batch, steps, sampler=call("discrax.samplers:sgdld", step_size=0.3),
                 controlled=controlled, seeds=seeds,
             )  # fmt: skip
