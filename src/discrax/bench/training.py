@@ -43,10 +43,10 @@ from discrax.curvature.metric import Metric
 from discrax.data import Images, load_images
 from discrax.learn import models, quality
 from discrax.learn.ais import ais, log_probs_of
-from discrax.learn.commands import warmed_adam
 from discrax.learn.frequencies import smoothed
 from discrax.learn.mixing import mixing_curves
 from discrax.learn.mixing import snapshots as snapshots_of
+from discrax.learn.runs import adam_with_warmup
 from discrax.learn.training import Trained, pcd
 from discrax.sampling import sample
 
@@ -260,7 +260,7 @@ def likelihood(
             images,
             sampler=cell.sampler(),
             buffer_size=buffer_size,
-            optimiser=warmed_adam(learning_rate, max(1, cell.budget.num_samples // 5)),
+            optimiser=adam_with_warmup(learning_rate, max(1, cell.budget.num_samples // 5)),
         )
         numbers = [Number("diverged", float(trained.stopped is not None)), *_of_training(trained)]
         if trained.stopped is None:
@@ -309,7 +309,7 @@ def trained_resnet(
             num_steps=num_steps,
             num_updates=num_updates,
             buffer_size=buffer_size,
-            optimiser=warmed_adam(learning_rate, max(1, num_updates // 5)),
+            optimiser=adam_with_warmup(learning_rate, max(1, num_updates // 5)),
             every=max(1, num_updates // 20),
             progress=False,
         )
