@@ -7,24 +7,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # for editors and type checkers: the same names as below
-    from discrax import (
-        adaptation,
-        bench,
-        core,
-        curvature,
-        data,
-        diagnostics,
-        exact,
-        extend,
-        interop,
-        learn,
-        problems,
-        samplers,
-        sampling,
-        solving,
-        targets,
-        text,
-    )
+    from discrax import adaptation, bench, core, curvature, data, diagnostics, exact, extend  # noqa: I001
+    from discrax import interop, learn, problems, samplers, sampling, solving, targets, text
     from discrax.adaptation import AcceptanceRate
     from discrax.core.kernel import Info, Kernel, State
     from discrax.core.space import Binary, Categorical, Ordinal, Space, Spin
@@ -35,41 +19,11 @@ if TYPE_CHECKING:  # for editors and type checkers: the same names as below
 __version__ = "0.1.0"
 
 __all__ = [
-    "AcceptanceRate",
-    "Binary",
-    "Categorical",
-    "Info",
-    "Kernel",
-    "Ordinal",
-    "Result",
-    "Solution",
-    "Space",
-    "Spin",
-    "State",
-    "Target",
-    "Tempered",
-    "adaptation",
-    "auto",
-    "bench",
-    "core",
-    "curvature",
-    "data",
-    "diagnostics",
-    "exact",
-    "extend",
-    "interop",
-    "learn",
-    "load",
-    "problems",
-    "sample",
-    "samplers",
-    "sampling",
-    "solve",
-    "solve_many",
-    "solving",
-    "targets",
-    "text",
-]
+    "AcceptanceRate", "Binary", "Categorical", "Info", "Kernel", "Ordinal", "Result", "Solution", "Space", "Spin",
+    "State", "Target", "Tempered", "adaptation", "auto", "bench", "core", "curvature", "data", "diagnostics", "exact",
+    "extend", "interop", "learn", "load", "problems", "sample", "samplers", "sampling", "solve", "solve_many",
+    "solving", "targets", "text",
+]  # fmt: skip
 
 _HOMES = {
     "AcceptanceRate": "adaptation",
