@@ -7,7 +7,7 @@ import jax
 from jaxtyping import install_import_hook
 
 with install_import_hook("discrax", "strict_types.check"):
-    import discrax  # noqa: F401
+    from discrax import adaptation, curvature, diagnostics, exact, learn, problems, samplers, solving, targets  # noqa: F401
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
 

@@ -1,7 +1,8 @@
 """Data sets that the user has: where they lie, whether a file is the known one, and what to say when it is not.
 
 A data folder has a folder for each set, `FOLDER/SET/FILE`. It is given by hand or by the environment variable
-DISCRAX_DATA. Nothing is downloaded: an error names the place where the set can be had.
+DISCRAX_DATA. Nothing is downloaded, so that there is nothing for a package such as pooch to do: most sets were put
+together from several places, under licences of their own, and an error names where the original can be had.
 """
 
 import hashlib

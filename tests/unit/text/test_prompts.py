@@ -20,6 +20,7 @@ from discrax.bench.report.grid import make_grid
 from discrax.core import random
 from discrax.core.stochastic import evaluate_batch
 from discrax.text.clip import SMALL, ClipText
+from discrax.text.commands import tune_prompt
 from discrax.text.prompts import (
     ClipPrompt,
     Embedder,
@@ -30,7 +31,6 @@ from discrax.text.prompts import (
     random_prompt,
     sampled_prompts,
     similarities,
-    tune_prompt,
 )
 
 from ..helpers import Z_SCORE, z_score

@@ -38,7 +38,7 @@ from discrax.text import (
     self_bleu,
     unique_ngrams,
 )
-from discrax.text.wordpiece import MASK
+from discrax.text.tokens import MASK
 
 HEAVY_CHAIN = (
     "EVQLVQSGPEVKKPGTSVKVSCKASGFTFMSSAVQWVRQARGQRLEWIGWIVIGSGNTNYAQKFQE"

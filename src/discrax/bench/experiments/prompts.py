@@ -23,7 +23,7 @@ from discrax.text.prompts import (
     continuous_relaxation,
     made_up_images,
     random_prompt,
-    read_images,
+    read_embeddings,
     sampled_prompts,
 )
 
@@ -54,7 +54,7 @@ def images_in_one_style(
     if images is None:
         made = made_up_images(seed, prompt, allowed, count=_NUM_IMAGES, length=_HIDDEN_LENGTH, noise=_NOISE)
     else:
-        made = read_images(Path(images))
+        made = read_embeddings(Path(images))
     return PromptTarget(prompt, made, length, len(allowed), allowed=allowed)
 
 
