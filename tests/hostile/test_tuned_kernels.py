@@ -136,4 +136,4 @@ def test_a_wrong_proposal_is_found():
     """The twin has nothing to tune and does not count its jumps, so it draws without a warm-up."""
     target, key = random_target("ordinal", "pair-tables", 0), jax.random.key(0)
     settings = {"num_chains": 64, "num_warmup": 0, "num_samples": 10, "progress": False}
-    assert not check(dx.sample(key, target, Walk("asymmetric"), **settings).kernel, target, key)
+    assert not check(dx.sample(key, target, Walk(flaw="asymmetric"), **settings).kernel, target, key)
