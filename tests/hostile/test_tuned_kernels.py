@@ -8,6 +8,7 @@ False alarms: a check fails where its p-value is below 1e-6. Targets and keys fo
 was chosen by its outcome.
 """
 
+import functools
 import zlib
 from collections.abc import Callable
 
@@ -76,6 +77,7 @@ def _seed(name: str) -> int:
     return zlib.crc32(name.encode())
 
 
+@functools.cache
 def random_target(space: str, family: str, number: int) -> dx.Target:
     return FAMILIES[family](SPACES[space](), np.random.default_rng(_seed(f"{space} {family} {number}")))
 
