@@ -127,7 +127,7 @@ def test_what_is_left_out_says_that_it_is_not_exact():
 def test_a_tuning_that_freezes_is_found():
     """The tuned kernel with a scale at which it never moves, where a search that goes the wrong way ends."""
     target, key = random_target("categorical", "pair-tables", 0), jax.random.key(0)
-    frozen = eqx.tree_at(lambda kernel: kernel.metric.eps, tuned_kernel("pavg", target, key), jnp.float32(1e-4))
+    frozen = eqx.tree_at(lambda kernel: kernel.metric.step_size, tuned_kernel("pavg", target, key), jnp.float32(1e-4))
     verdict = check(frozen, target, key)
     assert not verdict
     assert verdict.convergence_p_value < 1e-6

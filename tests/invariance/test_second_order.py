@@ -8,10 +8,11 @@ import pytest
 from jaxtyping import Array, Float
 
 import discrax as dx
+from discrax.adaptation.windows import turn
 from discrax.core.kernel import State, replaced
-from discrax.curvature.hessian import exact_hessian
 from discrax.curvature.metric import DenseRoot, Edges, Metric, SparseRoot
 from discrax.samplers.factorised import factorised_step
+from discrax.samplers.langevin import total_log_rate
 from invariance.exactness import THRESHOLD, assert_exact, invariance_p_value, selected
 from invariance.kernels import WEIGHTS, AnyWeight
 from invariance.small_targets import QUADRATIC, SPACES, cubic, frozen, symmetric
@@ -85,13 +86,13 @@ QUICK_PREPARED = [("ising-lattice", "pavg"), ("ising-lattice", "dlp_trace")]
 @pytest.mark.parametrize(("target", "name"), selected(PREPARED, lambda *case: case in QUICK_PREPARED))
 def test_exact_as_prepared_from_a_quadratic_target_at_another_temperature(target, name, key):
     target = QUADRATIC[target]()
-    kernel, _ = dx.samplers.get_sampler(name).build().prepared(target, exact_hessian(target))
+    kernel, _ = dx.samplers.get_sampler(name).build().prepare(target, tuning=False)
     if name == "dlp_trace":
         kernel = replaced(kernel, step_size=jnp.float32(3.0))
     else:
-        for knob, value in {"sigma": 3.0, "alpha": 0.9, "eps": 4.0}.items():
-            if knob in kernel.knobs:
-                kernel = kernel.with_knob(knob, jnp.float32(value))
+        for knob, value in {"sigma": 3.0, "alpha": 0.9, "step_size": 4.0}.items():
+            if knob in kernel.knobs(target):
+                kernel = turn(target, kernel, (knob,), jnp.float32([value]))
     assert_exact(kernel, dx.Tempered(target, 0.5), key)
 
 
@@ -147,13 +148,9 @@ class TimeOfTheOtherState(dx.Kernel):
 
     def step(self, key, target, state):
         def logits(there: State):
-            log_rate = dx.samplers.dlmc(1.0, self.kernel.balancing, per_rate=False).log_rate(target, state)
-            time = self.kernel.time / jnp.exp(log_rate)
-            return (
-                dx.samplers.dlmc(1.0, self.kernel.balancing, per_rate=False)
-                .with_log_scale(target, jnp.log(time))
-                ._logits(target, there)
-            )
+            time = self.kernel.step_size / jnp.exp(total_log_rate(target, state, self.kernel.balancing))
+            kernel = dx.samplers.dlmc(1.0, self.kernel.balancing, per_rate=False)
+            return kernel.with_knobs(step_size=time)._logits(target, there)
 
         return factorised_step(key, target, state, logits(state), lambda there: (logits(there), 0.0))
 

@@ -51,14 +51,14 @@ def annealed(hot: float, num_steps: int, cache: bool = True) -> Kernel:
     """
     share = num_steps / _USUAL_STEPS
     step = Power(1000.0 * share, 100.0 * share, 0.3)
-    return sgdld(step=step, cache=cache, temperature=Geometric(hot, 0.999 ** (1 / share)))
+    return sgdld(step_size=step, cache=cache, temperature=Geometric(hot, 0.999 ** (1 / share)))
 
 
 def annealed_fast(hot: float, num_steps: int) -> Kernel:
     """SGDLD with ten times the jumps a step, from 30 to 3, and temperatures from 0.3 hot that fall more slowly."""
     share = num_steps / _USUAL_STEPS
     step = Power(100_000.0 * share, 100.0 * share, 3.0)
-    return sgdld(step=step, temperature=Geometric(0.3 * hot, 0.9994 ** (1 / share)))
+    return sgdld(step_size=step, temperature=Geometric(0.3 * hot, 0.9994 ** (1 / share)))
 
 
 def no_sampler() -> None:
@@ -118,7 +118,7 @@ def circuits(count: int, num_units: int, batch_size: int) -> tuple[ApproximateCi
 
 def annealed_placement(cache: bool = True) -> Kernel:
     """SGDLD with h = max((3 / (10 + t))^(1/2), 0.1) and temperatures 5 * 0.96^t."""
-    return sgdld(step=Power(3.0, 10.0, 0.1), cache=cache, temperature=Geometric(5.0, 0.96))
+    return sgdld(step_size=Power(3.0, 10.0, 0.1), cache=cache, temperature=Geometric(5.0, 0.96))
 
 
 def placed() -> Experiment:

@@ -17,13 +17,14 @@ import numpy as np
 from discrax.bench.cell import Call, Cell
 from discrax.bench.store import Number, Timing, rows_of
 from discrax.core.files import UnusableFile
-from discrax.core.kernel import Kernel, Tunable
+from discrax.core.kernel import Kernel, rated_knob
 from discrax.core.target import Target
 from discrax.diagnostics import ess
 from discrax.samplers import block_gibbs, build_kernel, gibbs, hamming_ball, mh_uniform, rwm
 from discrax.sampling import Result, sample
 from discrax.sampling.auto import default_adapter
-from discrax.sampling.together import can_be_together, sample_together, structure_of
+from discrax.sampling.stacking import structure_of
+from discrax.sampling.together import sample_together
 
 
 class Experiment(NamedTuple):
@@ -72,8 +73,9 @@ def movement(cell: Cell, result: Result) -> list[Number]:
         Number("num_chains", result.num_chains),
         Number("microseconds_per_step", 1e6 * result.seconds / num_steps),
     ]
-    if isinstance(result.kernel, Tunable):
-        numbers.append(Number("scale", float(getattr(result.kernel, result.kernel.parameter))))
+    scale = rated_knob(result.kernel, result.target)
+    if scale is not None:
+        numbers.append(Number("scale", float(scale[1].value)))
     return numbers
 
 
@@ -229,7 +231,7 @@ def shape_key(cell: Cell) -> Any:
         kernel = kernel_of(cell, target)
     except Exception:
         return None
-    if not can_be_together(target, kernel):
+    if not kernel.is_prepared:
         return None
-    adapter = default_adapter(kernel) if cell.adaptation == "auto" else _adapter_of(cell)
+    adapter = default_adapter(target, kernel) if cell.adaptation == "auto" else _adapter_of(cell)
     return structure_of(target), structure_of(kernel), cell.budget, cell.measure, type(adapter), cell.start is None

@@ -9,7 +9,7 @@ import numpy as np
 
 from discrax import samplers, targets
 from discrax.bench.data import cache_folder, images
-from discrax.core.kernel import Kernel, Probed
+from discrax.core.kernel import Kernel
 from discrax.core.target import Target, Tempered
 
 
@@ -120,12 +120,10 @@ class SetKnobs(eqx.Module):
     def __init__(self, **values: float):
         self.values = tuple(values.items())
 
-    def check(self, kernel: Any) -> None:
-        unknown = [name for name, _ in self.values if not isinstance(kernel, Probed) or name not in kernel.knobs]
+    def plan(self, target: Target, kernel: Any, num_steps: int) -> "SetKnobs":
+        unknown = [name for name, _ in self.values if name not in kernel.knobs(target)]
         if unknown:
             raise ValueError(f"{type(kernel).__name__} has no knobs {', '.join(unknown)}.")
-
-    def planned(self, kernel: Any, num_steps: int) -> "SetKnobs":
         return self
 
     def init(self, target: Target, kernel: Any) -> Any:
@@ -138,9 +136,7 @@ class SetKnobs(eqx.Module):
         return self._set(kernel), f"set {', '.join(f'{name} = {value}' for name, value in self.values)}"
 
     def _set(self, kernel: Any) -> Any:
-        for name, value in self.values:
-            kernel = kernel.with_knob(name, jnp.asarray(value, jnp.float32))
-        return kernel
+        return kernel.with_knobs(**{name: jnp.asarray(value, jnp.float32) for name, value in self.values})
 
 
 def tempered_grid(side: int, beta: float) -> Target:

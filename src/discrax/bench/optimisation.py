@@ -31,6 +31,7 @@ from discrax.core.target import Target
 from discrax.problems import Partition, Problem
 from discrax.samplers import get_sampler
 from discrax.samplers.continuous_time import DLMC, DLMCf
+from discrax.samplers.langevin import total_log_rate
 from discrax.solving import Solution, solve_many
 
 _POINTS = 60  # of a curve
@@ -185,10 +186,10 @@ class TimedAtStart(Kernel):
 
     def init(self, target: Target, x: Integer[Array, "*shape"]) -> State:
         state = self.kernel.init(target, x)
-        time = self.moves * jnp.exp(-self.kernel.log_rate(target, state))
+        time = self.moves * jnp.exp(-total_log_rate(target, state, self.kernel.balancing))
         return state._replace(cache=(state.cache, time.astype(jnp.float32)))
 
     def step(self, key: PRNGKeyArray, target: Target, state: State) -> tuple[State, Info]:
         cache, time = state.cache
-        after, info = replaced(self.kernel, time=time).step(key, target, state._replace(cache=cache))
+        after, info = replaced(self.kernel, step_size=time).step(key, target, state._replace(cache=cache))
         return after._replace(cache=(after.cache, time)), info

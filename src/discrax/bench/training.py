@@ -124,7 +124,7 @@ def ising_lattice(side: int = 10, strength: float = 0.2, num_rows: int = 10_000)
 
     def samples() -> Integer[np.ndarray, "rows d"]:
         # Every step is a block Gibbs update of all spins.
-        kernel = samplers.pavg(eps=1000.0, M=2 * J)
+        kernel = samplers.pavg(step_size=1000.0, M=2 * J)
         result = sample(
             jax.random.key(0), true, kernel,
             num_chains=num_chains, num_warmup=500, num_samples=10, thinning=50, adaptation=None, progress=False,
@@ -188,7 +188,7 @@ def convolutional(
             num_steps=num_reference,
             every=num_reference,
             num_warmup=min(200, num_reference),
-            starts=trained.buffer[:num_rows],
+            init=trained.buffer[:num_rows],
             progress=False,
         )
         return trained.model, rows.astype(np.int8)
@@ -219,7 +219,7 @@ def _network_couplings(model: models.NetworkModel) -> Array:
 
 def pavg_of_model(eps: float = 1000.0) -> Following:
     """PAVG with the Hessian of an Ising model, anew after each update: every step is accepted."""
-    return Following(lambda known: samplers.pavg(eps=eps, M=np.eye(len(known.couplings))), _follow_ising)
+    return Following(lambda known: samplers.pavg(step_size=eps, M=np.eye(len(known.couplings))), _follow_ising)
 
 
 def _follow_ising(kernel: Any, model: targets.Ising) -> Any:
@@ -234,7 +234,7 @@ def pavg_of_data(eps: float) -> Following:
     def kernel(known: Known) -> Kernel:
         squared = 4 if isinstance(known.untrained(0).space, Spin) else 1
         covariance = np.cov(known.rows.reshape(len(known.rows), -1), rowvar=False)
-        return samplers.pavg(eps=eps * squared, M=covariance / squared)
+        return samplers.pavg(step_size=eps * squared, M=covariance / squared)
 
     return Following(kernel)
 
@@ -379,7 +379,7 @@ def mixing_from_noise() -> Experiment:
             jax.random.key(cell.seed),
             target,
             {"sampler": cell.sampler()},
-            starts=starts,
+            init=starts,
             num_steps=budget.num_samples * budget.thinning,
             num_chains=budget.num_chains,
             num_warmup=budget.num_warmup,

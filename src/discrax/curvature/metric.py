@@ -2,8 +2,8 @@
 
 A metric can multiply, can draw e ~ N(0, M), and knows D. Its structure decides what a step costs:
 
-- `Isotropic`: W = 0 and D = 2 / eps;
-- `Spectral`: W = gamma * (a symmetric matrix by its eigenvectors), D = 2 / eps + max(0, -lambda_min(W));
+- `Isotropic`: W = 0 and D = 2 / step_size;
+- `Spectral`: W = gamma * (a symmetric matrix by its eigenvectors), D = 2 / step_size + max(0, -lambda_min(W));
 - `DenseRoot`: M = L L' with a dense L;
 - `Edges`: M is a sum over edges of rank-one matrices |W_ij| (u_i + s u_j)(u_i + s u_j)', s = sign W_ij, plus a
   diagonal, which takes D_i >= sum_j |W_ij|: both operations cost O(edges);
@@ -51,11 +51,11 @@ def _matmul(matrix: Float[Array, "m m"], z: Float[Array, "..."]) -> Float[Array,
 
 
 class Isotropic(Metric):
-    eps: Float[Array, ""]
+    step_size: Float[Array, ""]
 
     @property
     def diagonal(self) -> Float[Array, "*n"]:
-        return (2 / self.eps).astype(jnp.result_type(float))
+        return (2 / self.step_size).astype(jnp.result_type(float))
 
     def product(self, z: Float[Array, "n *levels"]) -> Float[Array, "n *levels"]:
         return self.diagonal * z
@@ -67,21 +67,23 @@ class Isotropic(Metric):
 class Spectral(Metric):
     vectors: Float[Array, "m m"]  # columns
     values: Float[Array, " m"]
-    eps: Float[Array, ""]
+    step_size: Float[Array, ""]
     gamma: Float[Array, ""]
 
     @classmethod
-    def of(cls, matrix: Float[np.ndarray, "m m"], eps, gamma=1.0) -> "Spectral":
+    def of(
+        cls, matrix: Float[np.ndarray, "m m"], step_size: float | Float[Array, ""], gamma: float = 1.0
+    ) -> "Spectral":
         values, vectors = np.linalg.eigh(np.asarray(matrix, float))
         to_float = lambda a: jnp.asarray(a, jnp.result_type(float))  # noqa: E731
-        scalars = (jnp.asarray(eps, jnp.float32), jnp.asarray(gamma, jnp.float32))
+        scalars = (jnp.asarray(step_size, jnp.float32), jnp.asarray(gamma, jnp.float32))
         return cls(to_float(vectors), to_float(values), *scalars)
 
     @property
     def diagonal(self) -> Float[Array, "*n"]:
-        gamma, eps = self.gamma.astype(self.values.dtype), self.eps.astype(self.values.dtype)
+        gamma, step_size = self.gamma.astype(self.values.dtype), self.step_size.astype(self.values.dtype)
         lowest = jnp.minimum(gamma * self.values[0], gamma * self.values[-1])  # a negative gamma turns the order round
-        return 2 / eps + jnp.maximum(0, -lowest)
+        return 2 / step_size + jnp.maximum(0, -lowest)
 
     def _spectrum(self) -> Float[Array, " m"]:
         return jnp.maximum(self.gamma.astype(self.values.dtype) * self.values + self.diagonal, 0)

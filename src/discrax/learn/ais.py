@@ -19,7 +19,7 @@ the scale that meets the kernel's acceptance rate there, and the run takes scale
 
 import math
 from functools import partial
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -29,18 +29,19 @@ from jaxtyping import Array, Float, Integer, Key, PRNGKeyArray
 from numpy.typing import ArrayLike
 
 from discrax.adaptation import AcceptanceRate
+from discrax.adaptation.acceptance import scale_of, with_scale
 from discrax.core import checks, random
-from discrax.core.driver import Recorder, chunk_length, drive, start
+from discrax.core.driver import chunk_length
 from discrax.core.interrupts import Interrupts
-from discrax.core.kernel import Kernel, Sized, State, Tunable, replaced
+from discrax.core.kernel import Kernel, State, rated_knob, reevaluate, replaced
 from discrax.core.levels import draw_levels
 from discrax.core.programs import compiled, reads_user_code
 from discrax.core.space import Categorical, Space
 from discrax.core.target import Evaluation, ExactRatios, Target, check_target, evaluate, offered, temper
 from discrax.samplers import build_kernel
-from discrax.sampling.checks import check_gradient, check_run_memory
+from discrax.sampling.checks import check_run_memory
 from discrax.sampling.progress import ProgressBar, wants_progress
-from discrax.sampling.sample import work_per_step
+from discrax.sampling.run import Run, work_per_step
 from discrax.targets.rbm import RBM, CategoricalRBM
 
 _KNOTS = np.linspace(0, 1, 21)[1:]  # where the pilot tunes
@@ -125,10 +126,9 @@ def ais(
             raise ValueError(f"{name} must be a whole number, at least {least}, but got {count!r}.")
     check_run_memory(target.space, "moments", num_chains, num_temperatures, 0)
     bridge = bridge_to(target, base)
-    kernel = build_kernel(sampler, bridge)
+    kernel = build_kernel(sampler, bridge)  # checked before anything is drawn
     if not kernel.is_exact:
         raise ValueError(f"{type(kernel).__name__} does not leave its target invariant, so weights would be wrong.")
-    check_gradient(bridge, kernel)
     with Interrupts() as interrupts:  # a part of the temperatures is no estimate: a signal ends it between chunks
         estimate = _annealed(
             key, bridge, kernel, num_chains, num_temperatures, steps, wants_progress(progress), interrupts
@@ -148,12 +148,10 @@ def _annealed(
     interrupts: Interrupts,
 ) -> AIS:
     for_pilot, for_starts, for_chains = split_key(key, 3)
-    kernel, scales = _tuned(for_pilot, bridge, kernel, min(num_chains, _PILOT_CHAINS))
+    kernel, scales = _tune(for_pilot, bridge, kernel, min(num_chains, _PILOT_CHAINS))
 
-    x = _draws(for_starts, bridge, num_chains)
     keys = split_key(for_chains, num_chains)
-    ensemble, _ = start(replaced(bridge, beta=jnp.ones_like(bridge.beta)), kernel, x, Recorder(keep=None))
-    states = ensemble.states
+    states = Run.at(keys, bridge, kernel, _draws(for_starts, bridge, num_chains)).ensemble.states
     _check_start(np.asarray(states.log_prob))
     log_weights, acceptance = np.zeros(num_chains), []
     chunk = chunk_length(num_temperatures, work_per_step(bridge, num_chains) * (steps + 1))
@@ -280,31 +278,23 @@ def _draws(key: PRNGKeyArray, bridge: _Bridge, num: int) -> Integer[Array, "num 
 # --- The run ---------------------------------------------------------------------------------------------------------
 
 
-def _tuned(
+def _tune(
     key: PRNGKeyArray, bridge: _Bridge, kernel: Kernel, num_chains: int
 ) -> tuple[Kernel, Float[Array, " knots"] | None]:
     """The kernel with room for all its scales, and their logarithms at the temperatures of the pilot."""
-    if not isinstance(kernel, Tunable):
-        return kernel.sized(bridge, room=False) if isinstance(kernel, Sized) else kernel, None
+    if rated_knob(kernel, bridge) is None:
+        return kernel.prepare(bridge, tuning=False)[0], None
 
     for_draws, for_knots = split_key(key, 2)
-    x, scales, recorder = _draws(for_draws, bridge, num_chains), [], Recorder(keep=None)
-    adapter, tuned = AcceptanceRate().planned(kernel, _PILOT_STEPS), cast(Any, kernel)
+    x, scales = _draws(for_draws, bridge, num_chains), []
     for b, of_knot in zip(_KNOTS, split_key(for_knots, len(_KNOTS)), strict=True):
-        if isinstance(tuned, Sized):
-            tuned = cast(Any, tuned.sized(bridge, room=True))
         here = replaced(bridge, beta=jnp.asarray(b, bridge.beta.dtype))
-        ensemble, _ = start(here, tuned, x, recorder)
-        ensemble = ensemble._replace(memory=adapter.init(here, tuned))
-        keys = split_key(of_knot, num_chains)
-        (chunk,) = drive(keys, here, ensemble, _PILOT_STEPS, chunk=_PILOT_STEPS, adapter=adapter, recorder=recorder)
-        x = chunk.ensemble.states.x
-        tuned, _ = adapter.freeze(here, cast(Any, chunk.ensemble.kernel), chunk.ensemble.memory)
-        scales.append(tuned.log_scale(bridge))
+        run = Run.at(split_key(of_knot, num_chains), here, kernel, x).tune(AcceptanceRate(), _PILOT_STEPS)
+        x, kernel = run.ensemble.states.x, run.ensemble.kernel
+        scales.append(scale_of(bridge, kernel)[1])
     table = jnp.stack(scales)
-    if isinstance(tuned, Sized):
-        tuned = cast(Any, tuned).with_log_scale(bridge, jnp.max(table)).sized(bridge, room=False)
-    return tuned, table
+    kernel, _ = with_scale(bridge, kernel, jnp.max(table))
+    return kernel.prepare(bridge, tuning=False)[0], table
 
 
 def _anneal(
@@ -327,16 +317,13 @@ def _anneal(
         last, b = t.astype(real) / num_temperatures, (t + 1).astype(real) / num_temperatures
         here, tuned = replaced(bridge, beta=b), kernel
         if scales is not None:
-            assert isinstance(kernel, Tunable)
-            tuned = kernel.with_log_scale(here, jnp.interp(b, jnp.asarray(_KNOTS, real), scales).astype(scales.dtype))
+            here_scale = jnp.interp(b, jnp.asarray(_KNOTS, real), scales).astype(scales.dtype)
+            tuned, _ = with_scale(here, kernel, here_scale)
 
-        def one_chain(key, state):
+        def one_chain(key: PRNGKeyArray, state: State) -> tuple[State, Array, Array]:
             gained = (b - last) * bridge.gap(bridge.space.embed(state.x))
-            fresh = tuned.init(here, state.x)
-            # Integers in a cache say where a scan of the sites is: it goes on. The rest is of another temperature.
-            cache = jax.tree.map(lambda new, old: new if _is_float(new) else old, fresh.cache, state.cache)
             step = lambda state, s: tuned.step(random.fold_in(key, t * steps + s), here, state)  # noqa: E731
-            state, infos = jax.lax.scan(step, fresh._replace(cache=cache), jnp.arange(steps))
+            state, infos = jax.lax.scan(step, reevaluate(tuned, here, state), jnp.arange(steps))
             return state, gained, jnp.mean(infos.accept_prob)
 
         states, gained, accepted = jax.vmap(one_chain)(keys, states)
@@ -345,10 +332,6 @@ def _anneal(
     nothing = jnp.zeros(keys.shape[0], real)
     (states, gained), accepted = jax.lax.scan(one_temperature, (states, nothing), done + jnp.arange(count))
     return states, gained, accepted
-
-
-def _is_float(leaf: Array) -> bool:
-    return jnp.issubdtype(leaf.dtype, jnp.floating)
 
 
 def _check_start(values: Float[np.ndarray, " chains"]) -> None:

@@ -25,7 +25,7 @@ from jaxtyping import PRNGKeyArray
 
 from discrax.core import random
 from discrax.core.files import FolderLock, write_whole
-from discrax.core.kernel import Sized, replaced
+from discrax.core.kernel import replaced
 
 State = TypeVar("State")
 _KEPT = 3
@@ -33,7 +33,7 @@ _SHOWN = 100  # chains in a picture
 _ABOUT = "about"
 
 
-class Run:
+class TrainingFolder:
     """Writes and reads the folder of one run, which has no other writer for the time of the `with` block.
 
     What cannot be written is an `UnusableFile`.
@@ -45,7 +45,7 @@ class Run:
         self._resume = resume
         self._rows: list[dict[str, float]] = []
 
-    def __enter__(self) -> "Run":
+    def __enter__(self) -> "TrainingFolder":
         with ExitStack() as stack:
             stack.enter_context(FolderLock(self.folder))
             last = self.last_saved
@@ -80,7 +80,7 @@ class Run:
         saved, about = read(self.folder)
         if about["key"] != self._key.tolist():
             raise ValueError(f"The run in {self.folder} was started with another key; resume it with the same one.")
-        if isinstance(state.kernel, Sized):
+        if state.kernel.capacity is not None:
             state = state._replace(kernel=replaced(state.kernel, capacity=about["capacity"]))
         update = about["update"]
         self._rows = [row for row in _read_curves(self.folder / "curves.csv") if row["update"] <= update]
@@ -94,7 +94,7 @@ class Run:
         if self.last_saved == update:
             return
         self._write_curves(curves)
-        about = {"key": self._key.tolist(), "capacity": getattr(state.kernel, "capacity", None), "update": update}
+        about = {"key": self._key.tolist(), "capacity": state.kernel.capacity, "update": update}
         write(self.folder, state, about)
         self._picture(state, update)
 

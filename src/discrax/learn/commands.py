@@ -60,7 +60,7 @@ def train(
     """
     from discrax.core.seeds import checked_seed, key_of
     from discrax.data import load_images
-    from discrax.learn.checkpoints import Run, read_config, write_config
+    from discrax.learn.checkpoints import TrainingFolder, read_config, write_config
     from discrax.learn.training import pcd
     from discrax.samplers import build_kernel
 
@@ -96,7 +96,7 @@ def train(
     made = build(config, images)
     build_kernel(config["sampler"], made)  # a typo is found before anything is written
     key = key_of(config["seed"])
-    with Run(out, key, resume) as run:
+    with TrainingFolder(out, key, resume) as run:
         if not resume:  # not before it is sure that the folder has no run
             write_config(out, config)
         trained = pcd(

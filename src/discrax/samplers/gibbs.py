@@ -72,6 +72,7 @@ class Gibbs(Kernel):
 
     scan: str = eqx.field(static=True)
     sites_changed: ClassVar[int | str | None] = 1
+    evaluates_levels: ClassVar[bool] = True
 
     def init(self, target: Target, x: Integer[Array, "*shape"]) -> State:
         return _start(target, x)

@@ -158,7 +158,7 @@ def test_sites_that_are_redrawn_in_turn_all_have_their_turn():
     """Two steps an update would redraw the first two of four sites for ever if each update began again."""
     settings = SETTINGS | {"sampler": samplers.gibbs("systematic"), "num_updates": 60, "every": 20}
     ones = np.ones((60, 4), np.int8)
-    trained = pcd(KEY, MODEL, ones, starts=np.zeros((20, 4), np.int8), **settings)
+    trained = pcd(KEY, MODEL, ones, init=np.zeros((20, 4), np.int8), **settings)
     assert (trained.buffer.mean(axis=0) > 0.2).all()
 
 
@@ -184,5 +184,5 @@ def test_signals_end_estimates_that_are_no_use_in_part(monkeypatch):
         ais(KEY, target, sampler=samplers.gibbs(), num_chains=2, num_temperatures=10, progress=False)
     monkeypatch.setattr("discrax.learn.mixing._log_probs_at", lambda *_: os.kill(os.getpid(), signal.SIGTERM))
     with pytest.raises(KeyboardInterrupt):
-        mixing_curves(KEY, target, {"gibbs": "gibbs"}, starts=np.zeros(3, int), num_steps=2, every=1, num_warmup=0)
+        mixing_curves(KEY, target, {"gibbs": "gibbs"}, init=np.zeros(3, int), num_steps=2, every=1, num_warmup=0)
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL

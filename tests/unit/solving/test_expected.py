@@ -18,7 +18,7 @@ from discrax.samplers.schedules import Geometric, Power
 from discrax.solving.expected import expected_costs, minimise_expected, sample_average
 from discrax.targets import Bernoulli
 
-KERNEL = dx.samplers.sgdld(step=Power(100.0, 10.0, 0.3), temperature=Geometric(200.0, 0.99))
+KERNEL = dx.samplers.sgdld(step_size=Power(100.0, 10.0, 0.3), temperature=Geometric(200.0, 0.99))
 
 
 def small_problem():

@@ -54,7 +54,10 @@ def model(
         if with_search and name in _SCALES:
             values = _SCALES[name]
             choices.append(
-                (f"{name}-search", call("discrax.adaptation:StepSearch", **({"values": values} if values else {})))
+                (
+                    f"{name}-search",
+                    call("discrax.bench.papers.rules:StepSearch", **({"values": values} if values else {})),
+                )
             )
         for shown, adaptation in choices:
             yield Cell(

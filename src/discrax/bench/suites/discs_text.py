@@ -47,7 +47,7 @@ EFFORTS = {
 
 def _samplers(fixed: bool) -> Iterator[tuple[str, str, Call, Call | None]]:
     """Name, weight function, sampler and how it is tuned; with `fixed` also those that are not."""
-    tuned = call("discrax.adaptation:AcceptanceRate", rule="paper")
+    tuned = call("discrax.bench.papers.rules:PaperRate")
     yield "RWM", "", call("discrax.samplers:rwm"), tuned
     for name, sampler in INFORMED.items():
         for shown, weight in WEIGHTS.items():

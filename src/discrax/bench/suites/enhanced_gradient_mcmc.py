@@ -19,8 +19,8 @@ def _ordinal_samplers(task: str) -> dict[str, tuple[Call, str | None]]:
     found = ORDINAL[task]
     return {
         "NCG": (call(NCG, step_size=found["NCG"]), None),
-        "AVG": (call(AVG, eps=found["AVG"]), None),
-        "PAVG": (call("discrax.samplers:pavg", eps=0.02), "auto"),
+        "AVG": (call(AVG, step_size=found["AVG"]), None),
+        "PAVG": (call("discrax.samplers:pavg", step_size=0.02), "auto"),
         "GWG": (call("discrax.samplers:gwg"), None),
         "Ordinal-GWG": (call("discrax.samplers:gwg_ordinal", radius=found["Ordinal-GWG"]), None),
         "MH-uniform": (call("discrax.samplers:mh_uniform", radius=found["MH-uniform"]), None),
@@ -69,8 +69,8 @@ def figure02(effort: Size) -> Iterator[Cell]:
 
 _REGRESSION = {
     "NCG": (call(NCG, step_size=0.3), None),
-    "AVG": (call(AVG, eps=1000.0), None),
-    "PAVG": (call("discrax.samplers:pavg", eps=1000.0), "auto"),
+    "AVG": (call(AVG, step_size=1000.0), None),
+    "PAVG": (call("discrax.samplers:pavg", step_size=1000.0), "auto"),
     "GWG": (call("discrax.samplers:gwg"), None),
     "Gibbs": (call("discrax.samplers:gibbs"), None),
 }

@@ -20,7 +20,7 @@ from discrax.bench.suite import Size, Table, figure, note, suite
 Row = dict[str, Any]
 
 _LEARNING = "discrax.bench.training"
-_GAMMA = call("discrax.adaptation:GammaRule", window=100)
+_GAMMA = call("discrax.bench.papers.rules:GammaRule", window=100)
 _K = (1, 5, 10, 15, 20)
 _UPDATES, _SPINS = 2_000, 4.0
 
@@ -35,7 +35,7 @@ def _ising_samplers(multiplier: float = 1.0) -> dict[str, tuple[Call, Any, dict[
     data = call(f"{_LEARNING}:pavg_of_data", eps=0.2 * multiplier)
     return {
         "NCG": (call("discrax.samplers:dmala", step_size=0.5 * _SPINS * multiplier), None, first),
-        "AVG": (call("discrax.samplers:avg", eps=0.2 * _SPINS * multiplier), None, avg),
+        "AVG": (call("discrax.samplers:avg", step_size=0.2 * _SPINS * multiplier), None, avg),
         "PAVG model-specific": (call(f"{_LEARNING}:pavg_of_model"), None, block),
         "PAVG model-agnostic": (data, _GAMMA, avg),
         "GWG": (call("discrax.samplers:gwg"), None, first),
@@ -123,7 +123,7 @@ _TRUTH = {
 }
 _CONV_SAMPLERS: dict[str, tuple[Call, Any]] = {
     "NCG": (call("discrax.samplers:dmala", step_size=0.2), None),
-    "AVG": (call("discrax.samplers:avg", eps=0.1), None),
+    "AVG": (call("discrax.samplers:avg", step_size=0.1), None),
     "PAVG": (call(f"{_LEARNING}:pavg_of_data", eps=0.1), _GAMMA),
     "GWG": (call("discrax.samplers:gwg"), None),
     "Gibbs": (call("discrax.samplers:gibbs"), None),
