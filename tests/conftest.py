@@ -2,6 +2,10 @@
 
 What was compiled once is not compiled again: programs lie in `.pytest_cache`, where both workers, what they start, and
 the next run find them. A fresh clone has none. DISCRAX_TESTS_COMPILED names another folder.
+
+Most of the time goes into compiling. In the folders of `_PLAINLY` programs are compiled with little optimisation, which
+takes a third less and is as right. Tests there that compare two programs bit for bit or run for long are marked
+`optimised` or slow: they are compiled as users' programs are.
 """
 
 import os
@@ -14,6 +18,8 @@ _LARGEST = 2 * 2**30  # bytes of programs that are kept
 
 _ROOMS = ["core", "data", "targets", "samplers", "adaptation", "curvature", "exact", "diagnostics", "sampling"]
 _ROOMS += ["problems", "solving", "learn"]
+
+_PLAINLY = ["conformance", *(f"unit/{room}" for room in ("targets", "samplers", "curvature", "adaptation"))]
 
 # Whoever imports discrax first gets the checks; the process that only hands out tests to workers never does.
 install_import_hook([f"discrax.{room}" for room in _ROOMS], "strict_types.check")
@@ -30,6 +36,22 @@ def pytest_configure(config):
         jax.config.update("jax_compilation_cache_dir", os.environ[_COMPILED])
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
         jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+
+
+def pytest_runtest_setup(item):
+    """Before any fixture of the test is made."""
+    import jax
+
+    from discrax.core import programs
+
+    folder = item.path.parent.relative_to(Path(__file__).parent).as_posix()
+    with_care = item.get_closest_marker("optimised") or item.get_closest_marker("slow")
+    is_plain = folder in _PLAINLY and not with_care
+    if is_plain != jax.config.read("jax_disable_most_optimizations"):
+        jax.config.update("jax_disable_most_optimizations", is_plain)
+        jax.clear_caches()  # no program is used by tests of both kinds
+        programs._programs.clear()
+        programs._executables.clear()
 
 
 def _forget_oldest(folder: Path) -> None:

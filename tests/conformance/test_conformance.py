@@ -233,8 +233,10 @@ def test_statistics_are_in_range(run):
 
 def test_one_compilation_serves_all_parameters(run):
     scaled = jax.tree.map(lambda leaf: 0.9 * leaf if eqx.is_inexact_array(leaf) else leaf, run.base)
+    run.walk(run.keys)
+    before = run.traces
     run.walk(run.keys, target=dx.Tempered(scaled, 0.3), kernel=KERNELS[run.name](2.0))
-    assert run.traces == 1
+    assert run.traces == before
 
 
 def test_a_chain_does_not_depend_on_those_beside_it(run):
@@ -363,6 +365,7 @@ class Draws(NamedTuple):
         return dx.sample(jax.random.key(5), target, kernel, **settings, adaptation=adaptation)
 
 
+@pytest.mark.optimised
 @pytest.mark.parametrize("sampler", ["gibbs-systematic", "pas"])
 def test_draws_depend_neither_on_chunks_nor_on_other_chains(sampler):
     whole = Draws(sampler).result()
@@ -374,6 +377,7 @@ def test_draws_depend_neither_on_chunks_nor_on_other_chains(sampler):
     np.testing.assert_array_equal(Draws(sampler, num_chains=2).result().draws, whole.draws[:2])
 
 
+@pytest.mark.optimised
 def test_thinning_keeps_every_fourth_draw():
     thinned = Draws("gibbs-systematic", num_samples=5, thinning=4).result()
     np.testing.assert_array_equal(thinned.draws, Draws("gibbs-systematic").result().draws[:, 3::4])
@@ -387,6 +391,7 @@ def test_draws_after_warm_up_do_not_depend_on_chunks():
     np.testing.assert_array_equal(in_chunks.draws, whole.draws)
 
 
+@pytest.mark.optimised
 def test_draws_after_warm_up_do_not_depend_on_chunks_where_a_path_outgrows_its_array():
     target = dx.targets.Bernoulli(logits=np.zeros(64))  # everything is accepted, so the path grows to all sites
     whole, in_chunks = (
