@@ -7,7 +7,7 @@ must be found before it runs (the size of its arrays, second derivatives of the 
 import dataclasses
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar, NamedTuple, Self, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import equinox as eqx
 import jax
@@ -77,7 +77,7 @@ class Kernel(eqx.Module):
         """What warm-up may turn, by name; nothing by default."""
         return {}
 
-    def with_knobs(self, **values: Float[Array, ""]) -> Self:
+    def with_knobs(self, **values: Float[Array, ""]) -> "Kernel":
         """The kernel with other values of its knobs; the caller keeps to their limits."""
         return replaced(self, **values)
 
@@ -88,7 +88,7 @@ class Kernel(eqx.Module):
 
     def prepare(
         self, target: Target, *, tuning: bool, draws: Integer[np.ndarray, "chains draws *shape"] | None = None
-    ) -> tuple[Self, str | None]:
+    ) -> tuple["Kernel", str | None]:
         """The kernel ready to run on a target, and a sentence about what was done, if there is one to tell.
 
         Called on the host, before a run and between its chunks. With `tuning` its knobs may be turned, so its arrays

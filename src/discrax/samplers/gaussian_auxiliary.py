@@ -26,7 +26,7 @@ step is a block Gibbs update of all of them. (Printed forms of AB lack the pull 
 one.)
 """
 
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -119,7 +119,7 @@ class AnyScale(_GaussianAuxiliary):
 
     def prepare(
         self, target: Target, *, tuning: bool, draws: Integer[np.ndarray, "..."] | None = None
-    ) -> tuple[Self, str | None]:
+    ) -> tuple["AnyScale", str | None]:
         hessian = None if self.is_prepared else find_hessian(target, draws, estimates=self.wants_estimate)
         if hessian is None:
             return self, None
@@ -173,7 +173,7 @@ class PAVG(_GaussianAuxiliary):
 
     def prepare(
         self, target: Target, *, tuning: bool, draws: Integer[np.ndarray, "..."] | None = None
-    ) -> tuple[Self, str | None]:
+    ) -> tuple["PAVG", str | None]:
         hessian = None if self.is_prepared else find_hessian(target, draws, estimator="moments")
         if hessian is None:
             return self, None
@@ -190,7 +190,7 @@ class PAVG(_GaussianAuxiliary):
         knobs = {"step_size": Knob(self.step_size, 1e-3, 1e5)}
         return knobs | ({"gamma": Knob(self.gamma, -1e3, 1e3, (1.0,))} if self.tunes_gamma else {})
 
-    def with_knobs(self, **values: Float[Array, ""]) -> Self:
+    def with_knobs(self, **values: Float[Array, ""]) -> "PAVG":
         return replaced(self, metric=replaced(self.metric, **values))
 
 

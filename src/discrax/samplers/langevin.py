@@ -15,7 +15,7 @@ sigmoid(l_i).
   log pi: sites with strong couplings make shorter steps (Sun et al., 2023, where eps is sigma / 2).
 """
 
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import jax.numpy as jnp
 import numpy as np
@@ -105,7 +105,7 @@ class DLPTrace(Kernel):
 
     def prepare(
         self, target: Target, *, tuning: bool, draws: Integer[np.ndarray, "..."] | None = None
-    ) -> tuple[Self, str | None]:
+    ) -> tuple["DLPTrace", str | None]:
         hessian = None if self.is_prepared else find_hessian(target, draws)
         if hessian is None:
             return self, None

@@ -1,6 +1,6 @@
 """What the samplers that change about `path_length` sites a step have in common: their scale and their capacity."""
 
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -26,7 +26,7 @@ class PathKernel(Kernel):
         most = longest(self.capacity, target.space.num_sites)
         return {"path_length": Knob(self.path_length, 1.0, most, rate=self.target_rate)}
 
-    def prepare(self, target: Target, *, tuning: bool, draws: Any = None) -> tuple[Self, None]:
+    def prepare(self, target: Target, *, tuning: bool, draws: Any = None) -> tuple["PathKernel", None]:
         """With the capacity that suits its present length, and with `tuning` room to grow."""
         n, length = target.space.num_sites, float(self.path_length)
         if tuning and longest(self.capacity, n) >= min(n, 2 * length) and self.capacity > 1:

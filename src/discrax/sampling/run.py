@@ -12,7 +12,7 @@ that it would have alone. A run is a value: every method returns another.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -71,7 +71,7 @@ class Run:
         sampler: str | Kernel,
         num_chains: int = 4,
         init: Array | np.ndarray | None = None,
-    ) -> Self:
+    ) -> "Run":
         """Checks, builds and starts: what cannot run ends here with a sentence.
 
         `init`: codes of shape (*sites) or (chain, *sites); uniformly random by default, and drawn again where a hard
@@ -95,7 +95,7 @@ class Run:
         target: Target,
         sampler: str | Kernel,
         x: Integer[Array, "chains *shape"],
-    ) -> Self:
+    ) -> "Run":
         """With the keys of the chains, at states of theirs; whether these are possible is not checked."""
         kernel = build_kernel(sampler, target)
         check_law(target, kernel)

@@ -296,7 +296,7 @@ def test_adaptation_of_a_kernel_without_a_scale():
 def test_the_papers_rule_needs_a_path():
     says(
         lambda: sample(sampler=samplers.dlp_trace(diagonal=np.ones(8)), adaptation=PaperRate()),
-        "tunes a path length, a radius or the time of rates, which DLPTrace has not; use discrax.adaptation.AcceptanceRate",
+        "tunes a path length, a radius or the time of rates, which DLPTrace has not; use discrax.adaptation",
     )
 
 

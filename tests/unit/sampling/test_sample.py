@@ -115,7 +115,7 @@ def test_memory_of_moments_does_not_grow_with_the_draws(run_module, monkeypatch,
 
     def watching(*arguments, **settings):
         for chunk in original(*arguments, **settings):
-            handed_over.append(sum(leaf.nbytes for leaf in jax.tree.leaves(chunk.recorded)))
+            handed_over.append(sum(leaf.nbytes for leaf in jax.tree.leaves(chunk.handed)))
             yield chunk
 
     monkeypatch.setattr(run_module, "drive", watching)
