@@ -46,7 +46,7 @@ def test_a_file_is_what_problems_take(tmp_path):
     (tmp_path / "graph.mc").write_text("4 2\n1 2 5\n3 4 1\n")
     for path in (tmp_path / "graph.mc", str(tmp_path / "graph.mc")):
         np.testing.assert_array_equal(MaxCut(path).graph.weights, [5, 1])
-        with pytest.raises(TypeError, match="takes what is in memory, but got .*; use read_graph for a file"):
+        with pytest.raises(TypeError, match=r"takes what is in memory, but got .*; use read_graph for a file"):
             Graph.of(path)
 
 
