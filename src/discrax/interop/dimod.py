@@ -23,7 +23,7 @@ from discrax.core.memory import check_memory
 from discrax.problems.problem import BinaryQuadratic
 from discrax.problems.qubo import QUBO
 from discrax.solving.clock import Budget, Clock
-from discrax.solving.schedules import checked_betas
+from discrax.solving.schedules import check_betas
 from discrax.solving.sites import search_by_sites
 
 _KINDS = ("linear", "geometric")
@@ -144,7 +144,7 @@ class DiscraxSampler(dimod.Sampler, dimod.Initialized):
                     quadratic_of(bqm)[0],
                     num_chains=len(states),
                     seed=int(seed),
-                    start=None if initial_states is None else states,
+                    init=None if initial_states is None else states,
                     budget=budget,
                     betas=betas,
                     schedule=beta_schedule_type,
@@ -180,7 +180,7 @@ def _check_schedule(num_sweeps: int, num_sweeps_per_beta: int, beta_range: Seque
         )
     if beta_range is not None:
         try:
-            checked_betas(beta_range, may_be_equal=True)
+            check_betas(beta_range, may_be_equal=True)
         except ValueError:
             raise ValueError(
                 f"beta_range is two inverse temperatures, 0 < first <= last, but got {describe(beta_range)}."

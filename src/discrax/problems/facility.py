@@ -14,7 +14,7 @@ what every single change does at once, since all that it needs is the loads:
 
 A state has a site for each facility, whose code is y_i, and then one for each customer, whose code is a_j. All sites
 have as many levels as there are facilities; codes of facilities beyond 1 have probability 0 and are never reached from
-states that have none, such as those of `start`.
+states that have none, such as those of `init`.
 
 Demands are independent and log-normal with given means and relative spreads: positive, of any mean and spread, and
 one normal number each.
@@ -133,7 +133,7 @@ class FacilityLocation(BatchRatios):
     def num_customers(self) -> int:
         return self.space.num_sites - self.space.num_levels
 
-    def start(self, key: PRNGKeyArray, num_chains: int) -> Integer[Array, "chains n"]:
+    def init(self, key: PRNGKeyArray, num_chains: int) -> Integer[Array, "chains n"]:
         """Random states without forbidden codes: each facility open or not, each customer anywhere."""
         for_facilities, for_customers = random.split(random.as_threefry(key), 2)
         y = random.integers(for_facilities, num_chains * self.num_facilities, 2)

@@ -16,10 +16,10 @@ from discrax.targets.quadratic import Quadratic
 _PINNED = 1e6  # times the largest weight
 
 
-def padded(
-    problems: Sequence[Problem], starts: Sequence[Integer[np.ndarray, "chains _"]]
+def pad(
+    problems: Sequence[Problem], init: Sequence[Integer[np.ndarray, "chains _"]]
 ) -> tuple[list[Quadratic], Integer[np.ndarray, "instances chains size"]]:
-    """Targets and start states of one shape: dense matrices if any instance is dense, else neighbour lists."""
+    """Targets and first states of one shape: dense matrices if any instance is dense, else neighbour lists."""
     models = []
     for problem in problems:
         if not isinstance(problem.model, BinaryQuadratic):
@@ -33,8 +33,8 @@ def padded(
         degree = max(each.weights.shape[1] for each in lists)
         couplings = [_of_degree(each, degree) for each in lists]
     targets = [_target(model, coupling, size) for model, coupling in zip(models, couplings, strict=True)]
-    x = np.zeros((len(models), len(starts[0]), size), np.int8)
-    for i, states in enumerate(starts):
+    x = np.zeros((len(models), len(init[0]), size), np.int8)
+    for i, states in enumerate(init):
         x[i, :, : states.shape[1]] = states
     return targets, x
 

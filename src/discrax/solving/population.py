@@ -75,7 +75,7 @@ class Population:
             raise ValueError(
                 "The penalised objective must be a finite number where a search begins, but in the precision of the "
                 f"search it is {values[~np.isfinite(values)][0]} for {(~np.isfinite(values)).sum()} of {values.size} "
-                "chains; divide the objective by a large number, or pass `start`."
+                "chains; divide the objective by a large number, or pass `init`."
             )
 
     def _tempered(self) -> Tempered:

@@ -41,7 +41,7 @@ def test_costs_and_all_their_changes(facilities, customers, batch_size):
         by_psi = value_and_changes(lambda x: problem.psi(problem.space.embed(x), xi), problem.space, x)
         return problem.cost(x, xi), evaluate_batch(problem, x, xi), by_psi
 
-    for x in problem.start(jax.random.key(3), 6):
+    for x in problem.init(jax.random.key(3), 6):
         costs, batch, (here, changes) = told(x)
         by_hand = [cost_by_hand(problem, x.tolist(), d) for d in np.asarray(xi, np.float64)]
         np.testing.assert_allclose(costs, by_hand, rtol=1e-5)
@@ -60,7 +60,7 @@ def test_forbidden_codes_are_never_reached():
     kernel = dx.samplers.sgdld(step=2.0, temperature=1e6)  # so hot that all changes are as good as each other
     result = dx.sample(
         jax.random.key(0), problem, kernel,
-        num_chains=8, num_warmup=0, num_samples=200, init=problem.start(jax.random.key(1), 8),
+        num_chains=8, num_warmup=0, num_samples=200, init=problem.init(jax.random.key(1), 8),
         adaptation=None, progress=False,
     )  # fmt: skip
     assert result.draws is not None
@@ -83,7 +83,7 @@ def test_demands_have_their_means_and_spreads():
 
 def test_log_prob_is_minus_the_mean_cost_of_fixed_scenarios():
     problem = FacilityLocation.simulated(2, 3, 4)
-    x = problem.start(jax.random.key(0), 1)[0]
+    x = problem.init(jax.random.key(0), 1)[0]
     expected = -np.mean([cost_by_hand(problem, x.tolist(), d) for d in np.asarray(problem.scenarios, np.float64)])
     assert float(eqx.filter_jit(problem.log_prob)(problem.space.embed(x))) == pytest.approx(expected, rel=1e-5)
     again = FacilityLocation.simulated(2, 3, 4)
@@ -118,7 +118,7 @@ def test_a_problem_of_the_library():
         given = [arrays[f"cap71_{name}"] for name in ("fixed", "cap", "demand", "cost")]
     problem = FacilityLocation.from_orlib(*given)
     assert (problem.num_facilities, problem.num_customers) == (16, 50)
-    assert np.isfinite(problem.log_prob(problem.space.embed(problem.start(jax.random.key(0), 1)[0])))
+    assert np.isfinite(problem.log_prob(problem.space.embed(problem.init(jax.random.key(0), 1)[0])))
 
 
 def problem_with(**changed):
