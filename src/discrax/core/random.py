@@ -92,10 +92,12 @@ def to_uniform(bits: UInt32[Array, "..."]) -> Float[Array, "..."]:
 
 
 def uniform(key: PRNGKeyArray, count: int) -> Float[Array, "{count}"]:
+    """Floats in the open interval (0, 1)."""
     return to_uniform(words(key, count))
 
 
 def uniform_scalar(key: PRNGKeyArray) -> Float[Array, ""]:
+    """One float in the open interval (0, 1)."""
     return uniform(key, 1)[0]
 
 

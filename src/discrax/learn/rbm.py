@@ -66,7 +66,7 @@ def train_rbm(
         num_updates=num_epochs * num_batches,
         batch_size=batch_size,
         persistent=persistent,
-        starts=rows[picks],
+        init=rows[picks],
         learning_rate=learning_rate,
         every=min(num_batches, 100),
         progress=progress,

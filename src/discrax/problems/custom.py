@@ -176,7 +176,7 @@ class Custom(Problem):
 
         return jax.jit(gains)
 
-    def start(self, generator: np.random.Generator, num_chains: int) -> Integer[np.ndarray, "chains n"]:
+    def init(self, generator: np.random.Generator, num_chains: int) -> Integer[np.ndarray, "chains n"]:
         space = self.space
         x = generator.integers(0, np.asarray(space.levels_at()), (num_chains, space.num_sites)).astype(space.dtype)
         return x if space.frozen is None else np.where(space.frozen.mask, space.frozen.codes, x)

@@ -40,6 +40,7 @@ class HammingBall(Kernel):
     block_size: int = eqx.field(static=True)
     radius: int = eqx.field(static=True)
     sites_changed: ClassVar[int | str | None] = "radius"
+    evaluates_levels: ClassVar[bool] = True
 
     def __init__(self, block_size: int = 10, radius: int = 1):
         self.block_size = whole("block_size", block_size, least=1, most=10**9)

@@ -11,7 +11,7 @@ flips with probability sigmoid(r). Four scans:
   hidden units are summed out).
 """
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -73,6 +73,7 @@ class Gibbs(Kernel):
 
     scan: str = eqx.field(static=True)
     sites_changed: ClassVar[int | str | None] = 1
+    evaluates_levels: ClassVar[bool] = True
 
     def init(self, target: Target, x: Integer[Array, "*shape"]) -> State:
         return _start(target, x)
@@ -99,7 +100,8 @@ class ChromaticGibbs(Kernel):
     num_colours: int = eqx.field(static=True, default=0)
     needs: ClassVar[tuple[type[Target], ...]] = (Coloured, ExactRatios)
 
-    def prepare(self, target: Target) -> "ChromaticGibbs":
+    def prepare(self, target: Target, *, tuning: bool = False, draws: Any = None) -> tuple["ChromaticGibbs", None]:
+        """With the colours of the target's graph."""
         colouring = offered(target, Coloured)
         assert colouring is not None
         try:
@@ -107,15 +109,15 @@ class ChromaticGibbs(Kernel):
         except jax.errors.TracerArrayConversionError:
             raise ValueError(
                 "The colours of a graph must be known before a program is compiled, but the kernel was given a target "
-                "inside of one; pass kernel.prepare(target) instead of the kernel."
+                "inside of one; pass kernel.prepare(target)[0] instead of the kernel."
             ) from None
-        return ChromaticGibbs(jnp.asarray(colours), int(colours.max()) + 1)
+        return ChromaticGibbs(jnp.asarray(colours), int(colours.max()) + 1), None
 
     def init(self, target: Target, x: Integer[Array, "*shape"]) -> State:
         return _start(target, x)
 
     def step(self, key: PRNGKeyArray, target: Target, state: State) -> tuple[State, Info]:
-        space, ready = target.space, self if self.colours is not None else self.prepare(target)
+        space, ready = target.space, self if self.colours is not None else self.prepare(target)[0]
         bits = random.words(key, space.num_sites)  # a site is redrawn once, so one word each lasts the sweep
         position, error = state.cache
 

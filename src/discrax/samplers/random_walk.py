@@ -30,6 +30,8 @@ _LOCAL = 64  # beyond this many changed sites, a full evaluation is cheaper than
 
 
 class RandomWalk(PathKernel):
+    """Random walk Metropolis on uniformly chosen sites."""
+
     path_length: Float[Array, ""]
     capacity: int = eqx.field(static=True)
     reach: int | None = eqx.field(static=True)

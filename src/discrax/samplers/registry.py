@@ -23,6 +23,8 @@ ALL_SPACES = (Binary, Spin, Ordinal, Categorical)
 
 
 class Sampler(NamedTuple):
+    """A row of the registry."""
+
     name: str
     build: Callable[..., Kernel]
     about: str
@@ -30,6 +32,7 @@ class Sampler(NamedTuple):
 
     @property
     def spaces(self) -> tuple[type[Space], ...]:
+        """The spaces it takes."""
         return tuple(space for space in ALL_SPACES if issubclass(space, self.build().spaces))
 
     def fits(self, target: Target) -> bool:
@@ -72,6 +75,7 @@ REGISTRY = {
 
 
 def get_sampler(name: str) -> Sampler:
+    """The row of a name; an error names the nearest ones."""
     if not isinstance(name, str):
         raise TypeError(f"A sampler must be a name, but got {describe(name)}.")
     if name not in REGISTRY:
@@ -80,7 +84,7 @@ def get_sampler(name: str) -> Sampler:
 
 
 def build_kernel(sampler: "str | Kernel", target: Target) -> Kernel:
-    """A kernel by name or as it is, checked against the target and prepared for it."""
+    """A kernel by name or as it is, checked against the target."""
     if isinstance(sampler, str):
         kernel = get_sampler(sampler).build()
     elif isinstance(sampler, Kernel):
@@ -91,4 +95,4 @@ def build_kernel(sampler: "str | Kernel", target: Target) -> Kernel:
             f"but got {f'the class {sampler.__name__}' if isinstance(sampler, type) else type(sampler).__name__}."
         )
     check_fits(kernel, target)
-    return kernel.prepare(target)
+    return kernel

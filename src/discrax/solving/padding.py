@@ -14,10 +14,10 @@ from discrax.targets.coupling import Dense, Sparse
 from discrax.targets.quadratic import Quadratic
 
 
-def padded(
-    problems: Sequence[Problem], starts: Sequence[Integer[np.ndarray, "chains _"]]
+def pad(
+    problems: Sequence[Problem], init: Sequence[Integer[np.ndarray, "chains _"]]
 ) -> tuple[list[Quadratic], Integer[np.ndarray, "instances chains size"]]:
-    """Targets and start states of one shape: dense matrices if any instance is dense, else neighbour lists."""
+    """Targets and first states of one shape: dense matrices if any instance is dense, else neighbour lists."""
     models = []
     for problem in problems:
         if not isinstance(problem.model, BinaryQuadratic):
@@ -32,8 +32,8 @@ def padded(
         couplings = [_of_degree(each, degree) for each in lists]
     is_padded = any(model.num_sites < size for model in models)
     targets = [_target(model, coupling, size, is_padded) for model, coupling in zip(models, couplings, strict=True)]
-    x = np.zeros((len(models), len(starts[0]), size), np.int8)
-    for i, states in enumerate(starts):
+    x = np.zeros((len(models), len(init[0]), size), np.int8)
+    for i, states in enumerate(init):
         x[i, :, : states.shape[1]] = states
     return targets, x
 

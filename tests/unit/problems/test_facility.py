@@ -63,7 +63,7 @@ def test_facilities_are_open_or_not_and_customers_are_anywhere():
     import discrax as dx
 
     problem = FacilityLocation.simulated(0, 4, 6)
-    kernel = dx.samplers.sgdld(step=2.0, temperature=1e6)  # so hot that all changes are as good as each other
+    kernel = dx.samplers.sgdld(step_size=2.0, temperature=1e6)  # so hot that all changes are as good as each other
     result = dx.sample(
         jax.random.key(0), problem, kernel,
         num_chains=8, num_warmup=0, num_samples=200, adaptation=None, progress=False,

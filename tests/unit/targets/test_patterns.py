@@ -94,7 +94,7 @@ def test_colours_are_found_when_they_are_asked_for(monkeypatch):
 
 def test_a_kernel_that_was_prepared_for_another_graph_is_prepared_again():
     other = dx.targets.Ising.graph(np.array([[0, 2], [1, 3], [0, 3]]), 0.7)
-    kernel = dx.samplers.gibbs("chromatic").prepare(dx.targets.Ising.graph(EDGES, 0.7))
+    kernel = dx.samplers.gibbs("chromatic").prepare(dx.targets.Ising.graph(EDGES, 0.7))[0]
     assert dx.exact.check_kernel(kernel, other, num_chains=20_000)
 
 
