@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 
 from discrax.core.checks import as_array, describe, real_array, whole
 
-_MOST_IN_ALL = 1e30  # in single precision that leaves room for penalties and for fields that pin a site
+_MOST_IN_ALL = 1e30  # in single precision that leaves room for penalties
 _MOST_NODES = 10_000_000  # where there are few edges
 _BYTES_PER_NODE = 100  # of a graph and a search on it
 

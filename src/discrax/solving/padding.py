@@ -1,4 +1,4 @@
-"""Instances of different size as one program: sites that are added are pinned to 0 by a field no search overcomes."""
+"""Instances of different size as one program: sites that are added are frozen at 0, and nothing is joined to them."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,8 +12,6 @@ from discrax.core.space import Binary
 from discrax.problems.problem import BinaryQuadratic, Problem
 from discrax.targets.coupling import Dense, Sparse
 from discrax.targets.quadratic import Quadratic
-
-_PINNED = 1e6  # times the largest weight
 
 
 def pad(
@@ -31,7 +29,7 @@ def pad(
     else:
         lists = [Sparse(model.edges, model.weights, (size,)) for model in models]
         degree = max(each.weights.shape[1] for each in lists)
-        couplings = [_of_degree(each, degree) for each in lists]
+        couplings = [_widen(each, degree) for each in lists]
     targets = [_target(model, coupling, size) for model, coupling in zip(models, couplings, strict=True)]
     x = np.zeros((len(models), len(init[0]), size), np.int8)
     for i, states in enumerate(init):
@@ -39,14 +37,14 @@ def pad(
     return targets, x
 
 
-def _of_degree(coupling: Sparse, degree: int) -> Sparse:
+def _widen(coupling: Sparse, degree: int) -> Sparse:
     wider = [(0, 0), (0, degree - coupling.weights.shape[1])]
     return replaced(coupling, indices=jnp.pad(coupling.indices, wider), weights=jnp.pad(coupling.weights, wider))
 
 
 def _target(model: BinaryQuadratic, coupling: Dense | Sparse, size: int) -> Quadratic:
-    largest = max(np.abs(model.linear).max(initial=0), np.abs(model.weights).max(initial=0), 1e-6)
-    linear = np.full(size, -_PINNED * largest)
+    linear = np.zeros(size)
     linear[: model.num_sites] = model.linear
+    space = Binary(size, frozen=np.arange(size) >= model.num_sites)
     # Every site a colour of its own: colourings of different instances have different numbers of colours.
-    return Quadratic(Binary(size), coupling, linear, colouring=False)
+    return Quadratic(space, coupling, linear, colouring=False)
