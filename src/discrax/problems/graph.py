@@ -72,7 +72,7 @@ class Graph:
             edges,
             weights,
             _one_each("node weights", node_weights, num_nodes),
-            checked_names(names, num_nodes, "nodes"),
+            check_names(names, num_nodes, "nodes"),
         )
 
     @classmethod
@@ -147,7 +147,7 @@ def check_sum(what: str, *terms: Float[np.ndarray, "..."]) -> None:
         raise ValueError(f"{what} must add up to less than {_MOST_IN_ALL:.0e}, but they do not; divide by the largest.")
 
 
-def checked_names(names: Any, count: int, of: str) -> tuple[Hashable, ...] | None:
+def check_names(names: Any, count: int, of: str) -> tuple[Hashable, ...] | None:
     if names is None:
         return None
     try:

@@ -17,7 +17,7 @@ from discrax.problems.generators import erdos_renyi, rb_model
 from discrax.solving import annealing, clock, search, sites, solve, solve_many, solver
 from discrax.solving.engine import Report
 from discrax.solving.padding import pad
-from discrax.solving.schedules import KINDS, Schedule, make_schedule, suitable_betas
+from discrax.solving.schedules import KINDS, BetaSchedule, make_schedule, suitable_betas
 from discrax.solving.sites_chains import BinaryChains
 
 from .clocks import Hands
@@ -198,7 +198,7 @@ def test_the_same_key_gives_the_same_solution():
     assert not np.array_equal(first, other)
 
 
-def test_history_grows_and_is_drawn(tmp_path, reports_often):
+def test_history_grows_and_is_draw(tmp_path, reports_often):
     solution = solve(KEY, PROBLEM, method="anneal", **STEPS)
     history = solution.history
     assert len(history) >= 3
@@ -266,7 +266,7 @@ def test_first_states_are_taken():
 
 def test_schedules_end_where_they_should():
     for kind in KINDS:
-        schedule = Schedule(0.5, 8.0, kind)
+        schedule = BetaSchedule(0.5, 8.0, kind)
         assert schedule.beta(0) == pytest.approx(0.5)
         assert schedule.beta(1) == pytest.approx(8.0)
         betas = [schedule.beta(p) for p in np.linspace(0, 1, 20)]
