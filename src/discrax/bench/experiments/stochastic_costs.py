@@ -34,7 +34,7 @@ from discrax.problems.facility import FacilityLocation
 from discrax.samplers import sgdld
 from discrax.samplers.schedules import Geometric, Power
 from discrax.sampling.together import sample_together
-from discrax.solving.expected import Expected, minimise_expected, sample_average
+from discrax.solving.stochastic import StochasticSolution, minimise_expected, sample_average
 
 _USUAL_STEPS = 10_000  # that the schedules of facility location are meant for
 _ENUMERATED, _EVALUATED = 4_096, 16_384  # draws that find the best placement, and that placements are compared on
@@ -97,7 +97,7 @@ def programmed(num_scenarios: int, seconds: float, num_evaluation: int = 10_000)
     return Experiment(run)
 
 
-def _of_facilities(target: FacilityLocation, found: Expected) -> tuple[list[Number], Timing]:
+def _of_facilities(target: FacilityLocation, found: StochasticSolution) -> tuple[list[Number], Timing]:
     numbers = [
         Number("cost", found.cost),
         Number("cost_error", found.standard_error),
