@@ -248,7 +248,7 @@ def test_a_disk_that_cannot_be_written_ends_the_run_with_a_sentence(suite, tmp_p
         folder = tmp_path / f"run-{at}"
         with faulty_files(folder, kind, at=at), suppress(OSError):
             again(suite, folder)
-        before = store.finished(folder)
+        before = store.read_standings(folder)
         assert not any(standing.is_failed for standing in before.values()), at  # no fault of the cells
         report = again(suite, folder)
         assert (report.ok, report.were_done) == (3, len(before)), at

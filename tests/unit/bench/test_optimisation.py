@@ -78,11 +78,11 @@ def all_states(problem):
 
 def test_references_are_computed_once():
     graph = Graph.from_edges([[0, 1], [1, 2]])
-    assert instances._remembered("a way", [graph], lambda: [2]) == (2.0,)
-    assert instances._remembered("a way", [graph], lambda: [3]) == (2.0,)
-    assert instances._remembered("another", [graph], lambda: [3]) == (3.0,)
+    assert instances._remember("a way", [graph], lambda: [2]) == (2.0,)
+    assert instances._remember("a way", [graph], lambda: [3]) == (2.0,)
+    assert instances._remember("another", [graph], lambda: [3]) == (3.0,)
     heavier = Graph.from_edges([[0, 1], [1, 2]], [1.0, 5.0])
-    assert instances._remembered("a way", [heavier], lambda: [4]) == (4.0,)
+    assert instances._remember("a way", [heavier], lambda: [4]) == (4.0,)
 
 
 def test_formulas_become_graphs_of_conflicts(folder, monkeypatch):
@@ -197,7 +197,7 @@ def test_annealed_cliques_and_partitions():
 
 def test_what_solve_finds_by_itself():
     target = call("discrax.bench.papers.discs.instances:er_maxcut", low=10, high=12, count=2)
-    measured = call("discrax.bench.experiments.optimisation:by_default", seconds=0.2)
+    measured = call("discrax.bench.experiments.optimisation:solve_by_default", seconds=0.2)
     single, series = numbers_of(target, call("discrax.bench.experiments.optimisation:automatic"), measured)
     assert single["ratio"] == 1
     assert series["ratio_by_second"][-1][1] == pytest.approx(1)

@@ -1,7 +1,7 @@
 """Optimisation as cells: a set of instances is searched, and the best of each instance is a number.
 
 A cell's target makes the instances, and its measure searches them: `annealing` with its sampler, chains and steps,
-or `by_default`, which leaves all that to `solve`. What is measured, each as the mean over the instances:
+or `solve_by_default`, which leaves all that to `solve`. What is measured, each as the mean over the instances:
 
     size                   the objective of the best solution, repaired so that it is feasible
     set_size_lower_bound   the penalised objective of the best state: as the papers report independent sets, for a set
@@ -52,7 +52,7 @@ def annealing(hot: float = 1.0, cold: float = 0.05, kind: str = "geometric") -> 
     """Annealing from temperature `hot` to `cold` with the cell's sampler."""
 
     def run(cell: Cell) -> tuple[list[Number], Timing]:
-        return _measured(
+        return _measure_search(
             cell,
             lambda problems: solve_many(
                 jax.random.key(cell.seed),
@@ -70,7 +70,7 @@ def annealing(hot: float = 1.0, cold: float = 0.05, kind: str = "geometric") -> 
     return Experiment(run)
 
 
-def by_default(seconds: float) -> Experiment:
+def solve_by_default(seconds: float) -> Experiment:
     """What `solve` does by itself in so many seconds an instance."""
 
     def run(cell: Cell) -> tuple[list[Number], Timing]:
@@ -78,7 +78,7 @@ def by_default(seconds: float) -> Experiment:
             settings = {"sampler": cell.sampler(), "seconds": seconds * len(problems)}
             return solve_many(jax.random.key(cell.seed), problems, progress=False, **settings)
 
-        return _measured(cell, search)
+        return _measure_search(cell, search)
 
     return Experiment(run)
 
@@ -88,7 +88,7 @@ def automatic() -> str:
     return "auto"
 
 
-def _measured(cell: Cell, search: Callable[[Sequence[Problem]], list[Solution]]) -> tuple[list[Number], Timing]:
+def _measure_search(cell: Cell, search: Callable[[Sequence[Problem]], list[Solution]]) -> tuple[list[Number], Timing]:
     found = _instances(cell.target)
     begin = time.perf_counter()
     solutions = search(found.problems)

@@ -29,7 +29,7 @@ def _read(paper: str, table: int) -> tuple[dict[str, Any], ...]:
     return tuple(rows)
 
 
-def printed(paper: str, table: int) -> list[dict[str, Any]]:
+def printed_rows(paper: str, table: int) -> list[dict[str, Any]]:
     """The rows of a printed table: its labels as text, value and std as floats (None: not printed)."""
     return [dict(row) for row in _read(paper, table)]
 

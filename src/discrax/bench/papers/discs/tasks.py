@@ -145,6 +145,7 @@ CLIQUES = (
 
 
 def random_cut(graph_set: str, nodes: str) -> Task:
+    """Cuts of random graphs ("ER" or "BA") with so many nodes, "low-high"."""
     low, high = map(int, nodes.split("-"))
     is_er = graph_set == "ER"
     chains, steps = (16, 50_000) if is_er else (32, 100_000)
@@ -178,6 +179,7 @@ BA_NODES = ("16-20", "32-40", "64-75", "128-150", *ER_NODES)
 
 
 def er_cuts(size: Size) -> list[Task]:
+    """Erdos-Renyi graphs; at the quick size every other number of nodes."""
     return [random_cut("ER", nodes) for nodes in (ER_NODES[::2] if size is Size.QUICK else ER_NODES)]
 
 
@@ -188,6 +190,7 @@ def cuts(size: Size) -> list[Task]:
 
 
 def network(name: str, made: str, steps: int, hot: float, cold: float) -> Task:
+    """Three parts of the graph of a network."""
     return Task(
         (("task", "balanced-graph-partition"), ("graph", name)),
         lambda count: call(f"{INSTANCES}:partition", network=made),

@@ -31,6 +31,8 @@ _FIXED_STEP = 0.4  # of DMALA: moves between one-hot levels have squared length 
 
 @dataclass(frozen=True)
 class Effort:
+    """How much is done at a size."""
+
     count: int  # sentences
     length: int  # letters that are read of a chain
     chains: int

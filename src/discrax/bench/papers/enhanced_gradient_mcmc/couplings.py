@@ -124,6 +124,7 @@ def ising_lattice(side: int = 10, strength: float = 0.2, num_rows: int = 10_000)
 
 
 def lattice_couplings(side: int, strength: float) -> Float[np.ndarray, "d d"]:
+    """J of a periodic square lattice, (side^2, side^2): `strength` between neighbours."""
     J, sites = np.zeros((side**2, side**2)), np.arange(side**2).reshape(side, side)
     for axis in (0, 1):
         neighbours = np.roll(sites, -1, axis)
