@@ -24,7 +24,7 @@ from discrax.bench.plan.cell import Cell
 from discrax.bench.plan.measure import Experiment, Measure, Number, Timing, check_complete, kernel_of, target_of
 from discrax.core import random
 from discrax.core.stochastic import evaluate_batch
-from discrax.diagnostics.weighted import effective_weights, shares
+from discrax.diagnostics.weighted import effective_weights, shares, weighted_rhat
 from discrax.samplers.schedules import Exponential
 from discrax.samplers.stochastic import SGDLD
 from discrax.sampling import Result, sample
