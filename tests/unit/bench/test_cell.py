@@ -87,6 +87,9 @@ DERIVED_FROM = (
 )
 
 
+NEW_METRICS = ("unique_ngrams_pct", "min_mh_steps_per_update")
+
+
 QUOTED = ("RL", "GS-Tr+S", "GS-Tr+R", "CON", "AFF")  # by the paper from others, whose methods are not here
 
 
@@ -94,12 +97,14 @@ def test_every_printed_number_has_a_cell():
     from discrax.bench.plan.printed import match_printed, printed_rows
 
     for name, suite in shipped_suites().items():
-        for table in (each for each in suite.exhibits if isinstance(each, Table) and each.paper):
+        tables = [each for each in suite.exhibits if isinstance(each, Table) and each.paper]
+        cells = {(cell.labels, cell.seed): None for cell in (suite.cells(Size.PAPER) if tables else ())}
+        for table in tables:
             rows = [
-                {"labels": dict(cell.labels), "metric": metric, "value": -1.0 if metric == "log_likelihood" else 1.0}
-                | {"seed": cell.seed, "cell": cell.id, "x": None, "std": None, "status": "ok", "error": ""}
-                for cell in suite.cells(Size.PAPER)
-                for metric in (table.ours, *DERIVED_FROM)
+                {"labels": dict(labels), "metric": metric, "value": -1.0 if metric == "log_likelihood" else 1.0}
+                | {"seed": seed, "cell": str(labels), "x": None, "std": None, "status": "ok", "error": ""}
+                for labels, seed in cells
+                for metric in (table.ours, *(DERIVED_FROM if table.ours in NEW_METRICS else ()))
             ]
             rows = table.derive(rows) if table.derive else rows
             wanted = [row for row in printed_rows(table.paper, table.number) if row["metric"] == table.metric]

@@ -2,7 +2,7 @@
 
 import csv
 from collections.abc import Iterable, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from importlib import resources
 from typing import Any
 
@@ -63,6 +63,7 @@ def _agrees(row: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
     return True
 
 
+@lru_cache(maxsize=4096)
 def canonical(text: str) -> float | str:
     """A label as it is compared: a number where it is one."""
     try:
