@@ -5,6 +5,7 @@ with one site a step (-1), tuned to the optimal acceptance rate (A), and at the 
 """
 
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import NamedTuple
 
 from discrax.bench.plan.cell import Budget, Call, Cell, call
@@ -212,6 +213,7 @@ NOTES = (
 TABLES = {task: _tables(task, NOTES) for task in TASKS}
 
 
+@cache  # the same function for three tables
 def _all_cells(task: str) -> Callable[[Size], Iterator[Cell]]:
     def cells(effort: Size) -> Iterator[Cell]:
         yield from fixed_and_tuned(task, effort)
