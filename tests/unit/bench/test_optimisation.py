@@ -11,7 +11,7 @@ import pytest
 import discrax as dx
 from discrax.bench.execute import cells as measure
 from discrax.bench.experiments import data, optimisation
-from discrax.bench.papers.discs import instances, tasks
+from discrax.bench.papers.discs import instances, kernels, tasks
 from discrax.bench.plan.cell import Budget, Cell, call
 from discrax.bench.plan.printed import find_printed
 from discrax.bench.plan.suite import Size, Table, find
@@ -223,12 +223,12 @@ def test_what_solve_finds_by_itself(monkeypatch):
 def test_an_untuned_sampler_is_not_tuned():
     target = dx.targets.Bernoulli(np.full(4, 0.3))
     assert default_adapter(target, pas()) is not None
-    assert default_adapter(target, optimisation.untuned("pas", path_length=2.0)) is None
+    assert default_adapter(target, kernels.untuned("pas", path_length=2.0)) is None
 
 
 def test_a_time_that_is_set_at_the_start():
     problem = instances.partition("mnist_conv").problems[0]
-    kernel = optimisation.TimedAtStart("dlmc", moves=3.0)
+    kernel = kernels.TimedAtStart("dlmc", moves=3.0)
     assert default_adapter(problem.target, kernel) is None
     hot, cold = (Tempered(problem.target, beta) for beta in (0.01, 1.0))
     first = eqx.filter_jit(kernel.init)(hot, jnp.zeros(problem.space.shape, jnp.int8))

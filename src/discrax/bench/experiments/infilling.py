@@ -22,13 +22,10 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
-from discrax.bench.experiments.optimisation import TimedAtStart
 from discrax.bench.plan.cell import Call, Cell
 from discrax.bench.plan.measure import Experiment, Number, Timing
 from discrax.core import random
-from discrax.core.kernel import replaced
 from discrax.data.folder import data_folder
-from discrax.samplers import get_sampler
 from discrax.text import (
     Infilling,
     MaskedModel,
@@ -169,10 +166,3 @@ def quality(kept: list[list[str]], task: Sentences) -> list[Number]:
         everything = [each for corpus in task.corpora.values() for each in corpus]
         numbers.append(Number("corpus_bleu", corpus_bleu(kept, everything)))
     return numbers
-
-
-def timed_at_start(sampler: str, moves: float, balancing: str) -> TimedAtStart:
-    """DLMC or DLMCf for the time in which `moves` moves would be made at the rates of the first state."""
-    return replaced(
-        TimedAtStart(sampler, moves), kernel=get_sampler(sampler).build(per_rate=False, balancing=balancing)
-    )

@@ -57,7 +57,7 @@ def _samplers(fixed: bool) -> Iterator[tuple[str, str, Call, Call | None]]:
                 still = call("discrax.samplers:dmala", balancing=weight, step_size=_FIXED_STEP)
                 yield "DMALA-nA", shown, still, None
             if fixed and name in _MOVES:
-                address = "discrax.bench.experiments.infilling:timed_at_start"
+                address = "discrax.bench.papers.discs.kernels:TimedAtStart"
                 still = call(address, sampler=sampler, moves=_MOVES[name], balancing=weight)
                 yield f"{name}-nA", shown, still, None
             yield name, shown, call(f"discrax.samplers:{sampler}", balancing=weight), tuned
