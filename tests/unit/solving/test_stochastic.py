@@ -168,12 +168,12 @@ def numbers_of(cell):
 @pytest.mark.slow
 def test_cells_of_facilities():
     target = call("discrax.problems.facility:FacilityLocation.simulated", seed=0, num_facilities=3, num_customers=4)
-    sampler = call("discrax.bench.experiments.stochastic_costs:annealed", hot=200.0, num_steps=300)
-    measure = call("discrax.bench.experiments.stochastic_costs:searched", num_rescoring=300, num_evaluation=500)
+    sampler = call("discrax.bench.experiments.stochastic_costs:facility_sampler", hot=200.0, num_steps=300)
+    measure = call("discrax.bench.experiments.stochastic_costs:search", num_rescoring=300, num_evaluation=500)
     cell = Cell((("sampler", "SGDLD"),), target, sampler, Budget(8, 0, 300), measure=measure, adaptation=None)
     found = numbers_of(cell)
     measure = call(
-        "discrax.bench.experiments.stochastic_costs:programmed", num_scenarios=32, seconds=10.0, num_evaluation=500
+        "discrax.bench.experiments.stochastic_costs:integer_program", num_scenarios=32, seconds=10.0, num_evaluation=500
     )
     nobody = call("discrax.bench.experiments.stochastic_costs:no_sampler")
     exact = numbers_of(Cell((("sampler", "HiGHS"),), target, nobody, Budget(8, 0, 300), measure=measure))
