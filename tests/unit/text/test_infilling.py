@@ -61,7 +61,7 @@ LARGE_SENTENCE = "w1 w2 [MASK] w3 [MASK] w4 [MASK] w5 w6 [MASK] w7"
 
 
 def by_definition(tensors, target: Infilling, x) -> float:
-    tokens, places = target.filled(x), np.asarray(target.places)
+    tokens, places = target.fill(x), np.asarray(target.places)
     total = 0.0
     for place in places:
         with_mask = [tiny.VOCABULARY.index("[MASK]") if i == place else t for i, t in enumerate(tokens)]
@@ -82,7 +82,7 @@ def test_log_prob_is_what_the_model_says_of_each_place_alone(model, tensors):
 def test_all_tokens_may_be_allowed(model, tensors):
     target = Infilling(model, SENTENCE, all_tokens=True)
     x = np.array([1, 19], target.space.dtype)
-    assert target.filled(x)[2] == 1
+    assert target.fill(x)[2] == 1
     assert float(jax.jit(lambda x: log_prob(target, x))(x)) == pytest.approx(
         by_definition(tensors, target, x), rel=1e-5
     )
@@ -102,7 +102,7 @@ def test_the_gradient_reaches_every_word_through_the_other_places(small_model):
     e = jnp.asarray(one_hot(x, target.space.num_levels), jnp.float32)
     value_and_grad = jax.jit(jax.value_and_grad(target.log_prob))
     gradient = np.asarray(value_and_grad(e)[1])
-    masked = np.tile(target.filled(x), (2, 1))
+    masked = np.tile(target.fill(x), (2, 1))
     masked[[0, 1], target.places] = tiny.VOCABULARY.index("[MASK]")
     own_term = log_probs(small_model, masked)[[0, 1], target.places][:, target.words]
     through_the_other = gradient - own_term
