@@ -81,7 +81,7 @@ def _log_likelihood(cell: Cell, model: Target, images: Images, num_temperatures:
         num_temperatures=num_temperatures,
         progress=False,
     )
-    value, error = found.log_likelihood(model, images.binarised(0).test)
+    value, error = found.log_likelihood(model, images.binarise(0).test)
     return [
         Number("log_likelihood", value),
         Number("log_likelihood_error", error),
