@@ -33,4 +33,4 @@ $(INSTALLED): pyproject.toml
 	touch $(INSTALLED)
 
 clean:
-	rm -rf $(VENV) build dist
+	rm -rf $(VENV) build dist .pytest_cache
