@@ -71,6 +71,7 @@ class AcceptanceRate(eqx.Module):
             raise ValueError(f"rule must be {' or '.join(map(repr, RULES))}, but got {describe(self.rule)}.")
 
     def plan(self, target: Target, kernel: Kernel, num_steps: int) -> "AcceptanceRate":
+        """With the rate to reach, as a leaf; a ValueError where the kernel has no scale."""
         found = rated_knob(kernel, target)
         if found is None:
             raise ValueError(f"{type(kernel).__name__} has no scale to tune to a rate; pass adaptation=None.")
@@ -78,11 +79,13 @@ class AcceptanceRate(eqx.Module):
         return AcceptanceRate(jnp.asarray(found[1].rate if self.rate is None else self.rate, jnp.float32), self.rule)
 
     def init(self, target: Target, kernel: Kernel) -> Memory:
+        """What it remembers before the first step."""
         return first_memory(scale_of(target, kernel)[1])
 
     def update(
         self, target: Target, kernel: Kernel, memory: Memory, states: State, info: Info
     ) -> tuple[Kernel, Memory]:
+        """The kernel with its next scale, from the mean acceptance of all chains."""
         assert self.rate is not None
         accept_prob = jnp.mean(info.accept_prob)
         error = accept_prob - self.rate
@@ -92,6 +95,7 @@ class AcceptanceRate(eqx.Module):
         return kernel, next_memory(memory, accept_prob, error, crossings, log_scale)
 
     def freeze(self, target: Target, kernel: Kernel, memory: Memory) -> tuple[Kernel, AcceptanceReport]:
+        """The kernel to draw with, and what was done."""
         assert self.rate is not None
         if self.rule == "robust":
             kernel, _ = with_scale(target, kernel, memory.mean_log_scale)

@@ -111,6 +111,7 @@ class Windowed(eqx.Module):
         return replaced(self, names=names, window=window, num_windows=-(-num_steps // window), **own)
 
     def init(self, target: Target, kernel: Kernel) -> Memory:
+        """What it remembers before the first step."""
         assert self.names is not None
         zero, nothing = jnp.zeros((), jnp.int32), jnp.zeros((), jnp.float32)
         history = jnp.zeros((self.num_windows, len(self.names) + 1), jnp.float32)
@@ -120,6 +121,7 @@ class Windowed(eqx.Module):
     def update(
         self, target: Target, kernel: Kernel, memory: Memory, states: State, info: Info
     ) -> tuple[Kernel, Memory]:
+        """The kernel with the values to try next; they change at the end of a window."""
         assert self.names is not None
         assert self.window is not None
         # The kernel that made the step is the trial, except in the first window of a chain that starts elsewhere.
@@ -147,6 +149,7 @@ class Windowed(eqx.Module):
         return turn(target, kernel, self.names, self.trial(plan)), after
 
     def freeze(self, target: Target, kernel: Kernel, memory: Memory) -> tuple[Kernel, JumpReport]:
+        """The kernel with the best values, and what was tried."""
         assert self.names is not None
         kernel = turn(target, kernel, self.names, self.best(memory.plan))
         values = knob_values(target, kernel, self.names)

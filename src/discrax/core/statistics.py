@@ -32,6 +32,7 @@ class RunningMoments(NamedTuple):
 
     @property
     def variance(self) -> Float[AnyArray, "..."]:
+        """Weighted, with all draws counted: no correction for small samples."""
         weight = self.scaled_weight.reshape(
             self.scaled_weight.shape + (1,) * (self.scaled_squares.ndim - self.scaled_weight.ndim)
         )
@@ -44,17 +45,20 @@ class RunningMoments(NamedTuple):
 
     @property
     def log_weight(self) -> Float[AnyArray, "..."]:
+        """The logarithm of `weight`."""
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(np.asarray(self.scaled_weight, np.float64)) + np.asarray(self.log_largest))
 
 
 def no_moments(like: Float[Array, "..."]) -> RunningMoments:
+    """Before the first draw, of arrays shaped like this one."""
     dtype = jnp.result_type(float)
     zeros = jnp.zeros(like.shape, dtype)
     return RunningMoments(jnp.zeros((), dtype), zeros, zeros, jnp.full((), -jnp.inf, dtype))
 
 
 def add_to_moments(moments: RunningMoments, value: Float[Array, "..."], log_weight: Float[Array, ""]) -> RunningMoments:
+    """The moments with one more draw."""
     largest = jnp.maximum(moments.log_largest, log_weight)
     shift = jnp.where(jnp.isneginf(largest), 0, largest)  # until a draw has a weight
     smaller, weight = jnp.exp(moments.log_largest - shift), jnp.exp(log_weight - shift)

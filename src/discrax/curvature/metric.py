@@ -22,11 +22,13 @@ from jax import lax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from discrax.core import random
-from discrax.core.padding import padded_rows
+from discrax.core.sparse import padded_rows
 from discrax.core.xla import materialised
 
 
 class Metric(eqx.Module):
+    """M = W + D, as its products and its Gaussian noise."""
+
     @property
     @abstractmethod
     def diagonal(self) -> Float[Array, "*n"]:
@@ -51,6 +53,8 @@ def _matmul(matrix: Float[Array, "m m"], z: Float[Array, "..."]) -> Float[Array,
 
 
 class Isotropic(Metric):
+    """W = 0, D = 2 / step_size."""
+
     step_size: Float[Array, ""]
 
     @property
@@ -65,6 +69,8 @@ class Isotropic(Metric):
 
 
 class Spectral(Metric):
+    """W by its eigenvectors, times gamma."""
+
     vectors: Float[Array, "m m"]  # columns
     values: Float[Array, " m"]
     step_size: Float[Array, ""]
@@ -74,6 +80,7 @@ class Spectral(Metric):
     def of(
         cls, matrix: Float[np.ndarray, "m m"], step_size: float | Float[Array, ""], gamma: float = 1.0
     ) -> "Spectral":
+        """From a symmetric matrix."""
         values, vectors = np.linalg.eigh(np.asarray(matrix, float))
         to_float = lambda a: jnp.asarray(a, jnp.result_type(float))  # noqa: E731
         scalars = (jnp.asarray(step_size, jnp.float32), jnp.asarray(gamma, jnp.float32))
@@ -98,6 +105,8 @@ class Spectral(Metric):
 
 
 class DenseRoot(Metric):
+    """M by a dense square root."""
+
     diagonal_values: Float[Array, " m"]
     root: Float[Array, "m m"]
     matrix: Float[Array, "m m"]
@@ -130,22 +139,30 @@ class Table(eqx.Module):
 
     @classmethod
     def of(cls, rows: np.ndarray, columns: np.ndarray, values: np.ndarray, shape: tuple[int, int]) -> "Table":
+        """From the entries of a matrix of the given shape."""
         indices, weights = padded_rows(rows, columns, values, shape[0])
         return cls(jnp.asarray(indices), jnp.asarray(weights, jnp.result_type(float)), shape[1])
 
     def product(self, z: Float[Array, "m *levels"]) -> Float[Array, "n *levels"]:
+        """The matrix times z."""
         weights = self.weights.reshape(self.weights.shape + (1,) * (z.ndim - 1))
         return jnp.sum(weights * materialised(z)[self.indices], axis=1)
 
 
 class Edges(Metric):
+    """M by noise on the edges of a graph, where its diagonal dominates."""
+
     diagonal_values: Float[Array, " n"]
     matrix: Table
     incidence: Table  # from noise on edges, and on sites where M_ii > sum_j |W_ij|, to sites
 
     @classmethod
     def of(
-        cls, edges: Int[np.ndarray, "m 2"], weights: Float[np.ndarray, " m"], own, diagonal: Float[np.ndarray, " n"]
+        cls,
+        edges: Int[np.ndarray, "m 2"],
+        weights: Float[np.ndarray, " m"],
+        own: Float[np.ndarray, " n"],
+        diagonal: Float[np.ndarray, " n"],
     ) -> "Edges":
         """`edges` join different sites, each pair once; `own` is the diagonal of W + D."""
         n, m = len(diagonal), len(edges)
@@ -184,12 +201,16 @@ class Edges(Metric):
 
 
 class SparseRoot(Metric):
+    """M = L L' by a sparse L."""
+
     diagonal_values: Float[Array, " n"]
     root: Table
     transposed: Table
 
     @classmethod
-    def of(cls, rows, columns, values, diagonal: Float[np.ndarray, " n"]) -> "SparseRoot":
+    def of(
+        cls, rows: np.ndarray, columns: np.ndarray, values: np.ndarray, diagonal: Float[np.ndarray, " n"]
+    ) -> "SparseRoot":
         """From the entries of L."""
         n = len(diagonal)
         return cls(

@@ -87,9 +87,11 @@ class TrainingFolder:
         return filled(state, saved, self.folder)
 
     def curves(self) -> list[dict[str, float]]:
+        """The rows of `curves.csv` up to the last checkpoint."""
         return list(self._rows)
 
     def save(self, state: Any, curves: list[dict[str, float]]) -> None:
+        """Writes a checkpoint, the curves and a picture, unless this update has them."""
         update = int(state.update)
         if self.last_saved == update:
             return
@@ -117,6 +119,7 @@ class TrainingFolder:
             image_grid(chains, self.folder / "samples" / f"{update:06d}.png", num_levels=space.num_levels)
 
     def finish(self) -> None:
+        """Draws the curves."""
         rows = _read_curves(self.folder / "curves.csv")
         if rows:
             from discrax.learn.pictures import curves_picture
@@ -132,6 +135,7 @@ def _saved(folder: Path) -> dict[int, Path]:
 
 
 def write(folder: Path, state: Any, about: dict[str, Any]) -> None:
+    """Writes a checkpoint whole, or not at all."""
     leaves = jax.tree.leaves(eqx.filter(state, eqx.is_array))
     arrays: dict[str, Any] = {f"{i:04d}": np.asarray(leaf) for i, leaf in enumerate(leaves)} | {
         _ABOUT: np.array(json.dumps(about))
@@ -184,10 +188,12 @@ def _read_curves(path: Path) -> list[dict[str, float]]:
 
 
 def write_config(folder: Path, config: dict[str, Any]) -> None:
+    """Writes how a model was trained."""
     write_whole(folder / "config.json", json.dumps(config, indent=2) + "\n")
 
 
 def read_config(folder: Path) -> dict[str, Any]:
+    """Reads how a model was trained."""
     path = folder / "config.json"
     if not path.exists():
         raise ValueError(f"{folder} is not the folder of a run: it has no config.json; `discrax train` makes one.")

@@ -72,6 +72,7 @@ class Trained(NamedTuple):
 
     @property
     def is_complete(self) -> bool:
+        """Whether all updates were made."""
         return self.stopped is None
 
 

@@ -111,6 +111,7 @@ class AnyScale(_GaussianAuxiliary):
 
     @property
     def stiffness(self) -> Float[Array, ""]:
+        """1 / sigma."""
         return 1 / self.sigma
 
     @property
@@ -153,18 +154,22 @@ class PAVG(_GaussianAuxiliary):
 
     @property
     def alpha(self) -> Float[Array, ""]:
+        """Always 1."""
         return jnp.ones((), jnp.float32)
 
     @property
     def stiffness(self) -> Float[Array, ""]:
+        """Always 0: sigma is infinite."""
         return jnp.zeros((), jnp.float32)
 
     @property
     def step_size(self) -> Float[Array, ""]:
+        """The variance that the auxiliary variable adds to a move, in units of the embedding."""
         return self.metric.step_size
 
     @property
     def gamma(self) -> Float[Array, ""]:
+        """The multiple of M; 0 where there is none."""
         return self.metric.gamma if isinstance(self.metric, Spectral) else jnp.zeros((), jnp.float32)
 
     @property

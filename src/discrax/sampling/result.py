@@ -57,6 +57,7 @@ class Result:
 
     @property
     def num_chains(self) -> int:
+        """Chains side by side."""
         return self.states.x.shape[0]
 
     @cached_property
@@ -74,6 +75,7 @@ class Result:
 
     @property
     def has_equal_weights(self) -> bool:
+        """Whether every draw counts the same."""
         return not self.stats or are_equal(self.stats["weight"])
 
     def mean(self, function: Callable[[np.ndarray], Any] | None = None) -> np.ndarray:
@@ -138,6 +140,7 @@ class Result:
         return save(self, path)
 
     def summary(self) -> Summary:
+        """Diagnostics of the draws, to print."""
         stats = self.mean_stats or {name: np.zeros(self.num_chains) for name in STATS}  # no draws: interrupted
         scalars = []
         if self.stats and self.num_draws:

@@ -39,9 +39,8 @@ from discrax.core.target import Target
 from discrax.curvature.hessian import LARGEST
 from discrax.samplers import build_kernel
 from discrax.sampling import Result, sample
-from discrax.text.bert import Bert
-from discrax.text.checkpoint import MaskedModel, read_checkpoint
-from discrax.text.wordpiece import END, MASK, START
+from discrax.text.bert import Bert, MaskedModel, read_checkpoint
+from discrax.text.tokens import END, MASK, START
 
 _MOST_LEVELS = 1000  # for samplers that evaluate every level of a site in each step
 

@@ -48,6 +48,7 @@ class PaperRate(eqx.Module):
             number("rate", self.rate, above=0, below=1)
 
     def plan(self, target: Target, kernel: Kernel, num_steps: int) -> "PaperRate":
+        """With the rate to reach; a ValueError where the papers have no rule for the kernel."""
         found = rated_knob(kernel, target)
         if found is None or (found[0] == "step_size" and not isinstance(kernel, DMALA | DLMC | DLMCf)):
             raise ValueError(
@@ -57,11 +58,13 @@ class PaperRate(eqx.Module):
         return PaperRate(jnp.asarray(found[1].rate if self.rate is None else self.rate, jnp.float32))
 
     def init(self, target: Target, kernel: Kernel) -> Memory:
+        """What it remembers before the first step."""
         return first_memory(scale_of(target, kernel)[1])
 
     def update(
         self, target: Target, kernel: Kernel, memory: Memory, states: State, info: Info
     ) -> tuple[Kernel, Memory]:
+        """The kernel with its next scale."""
         assert self.rate is not None
         accept_prob = jnp.mean(info.accept_prob)
         error = accept_prob - self.rate
@@ -74,6 +77,7 @@ class PaperRate(eqx.Module):
         return kernel, next_memory(memory, accept_prob, error, memory.crossings, log_scale)
 
     def freeze(self, target: Target, kernel: Kernel, memory: Memory) -> tuple[Kernel, AcceptanceReport]:
+        """The kernel as it is, and what was done."""
         assert self.rate is not None
         return kernel, report_of(target, kernel, memory, float(self.rate), "paper")
 
