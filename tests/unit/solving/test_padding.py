@@ -5,8 +5,8 @@ import pytest
 
 import discrax as dx
 from discrax.problems import QUBO
-from discrax.sampling.together import structure_of
-from discrax.solving.padding import padded
+from discrax.sampling.stacking import structure_of
+from discrax.solving.padding import pad
 
 RNG = np.random.default_rng(0)
 DENSE = [RNG.normal(size=(n, n)) for n in (3, 5)]
@@ -19,8 +19,8 @@ def sparse(n: int) -> QUBO:
 
 @pytest.mark.parametrize("problems", [[QUBO(Q) for Q in DENSE], [sparse(3), sparse(40)]], ids=["dense", "sparse"])
 def test_a_padded_instance_has_the_law_of_the_instance(problems):
-    starts = [problem.start(RNG, 2) for problem in problems]
-    targets, x = padded(problems, starts)
+    starts = [problem.init(RNG, 2) for problem in problems]
+    targets, x = pad(problems, starts)
     assert structure_of(targets[0]) == structure_of(targets[1])
     assert [int(target.space.num_free) for target in targets] == [problem.space.num_sites for problem in problems]
     for target, states in zip(targets, x, strict=True):
