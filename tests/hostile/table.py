@@ -120,7 +120,7 @@ dx.samplers.get_sampler name:choice='pas'
 schedules.Constant value:number=0.5
 schedules.Geometric start:positive=1.0 rate:positive=0.9 floor:positive0=1e-30
 schedules.Power scale:positive=1.0 offset:positive0=1.0 floor:positive0=0.1 exponent:number=0.5
-solving_module.Schedule hot:positive0=0.1 cold:positive=2.0 kind:choice='geometric'
+solving_module.BetaSchedule hot:positive0=0.1 cold:positive=2.0 kind:choice='geometric'
 
 dx.exact.law target:target=spins limit:count=100 -- limit/huge
 dx.exact.draw key:key=key target:target=spins num:size=3

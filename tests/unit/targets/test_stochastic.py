@@ -162,8 +162,8 @@ def test_streamed_data_tell_what_resident_data_tell():
         assert stream.position >= 220 * 64 // 2048  # new blocks came while it ran
         both = streamed.with_control([1, 0, 0, 0]), tall.with_control([1, 0, 0, 0])
         np.testing.assert_allclose(both[0].control.gradient, both[1].control.gradient, rtol=1e-4, atol=1e-2)
-    np.testing.assert_allclose(result.mean(), tall.exact_marginals(), atol=0.3)
-    assert result.mean()[2:].sum() != 0 or tall.exact_marginals()[2:].sum() < 1.5
+    # The data say that one of the two copies of each column is on: a quarter of all states, did they say nothing.
+    assert result.mean(lambda x: (x[..., :2] + x[..., 2:] == 1).all(-1)) > 0.8
 
 
 def small_stream(**settings):

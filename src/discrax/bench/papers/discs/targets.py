@@ -13,6 +13,7 @@ def normal_bernoulli(num_sites: int, spread: float, seed: int = 0) -> Target:
 
 
 def normal_categorical(num_sites: int, num_levels: int, spread: float, seed: int = 0) -> Target:
+    """Logits of all levels normal with the given standard deviation."""
     return targets.Independent(spread * np.random.default_rng(seed).normal(size=(num_sites, num_levels)))
 
 
@@ -35,4 +36,5 @@ def tempered_grid(side: int, beta: float) -> Target:
 
 
 def all_up(target: Target, seed: int, num_chains: int) -> np.ndarray:
+    """Chains that begin with all spins up."""
     return np.ones((num_chains, *target.space.shape), np.int8)
