@@ -2,36 +2,84 @@
 
 import dis
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
 from types import TracebackType
 
 from discrax.core.interrupts import Interrupts
 
+COMMANDS = {  # where each one is, and what it does; "+" has commands of its own
+    "demo": ("discrax.demo:demo", "Samples an Ising model with every sampler, prints a table and saves a picture."),
+    "samplers": ("discrax.cli:samplers", "Lists the samplers there are."),
+    "solve": ("discrax.solving.commands:solve_file", "Solves a problem on a graph from a file."),
+    "train": ("discrax.learn.commands:train", "Trains an energy model on images."),
+    "sample": ("discrax.learn.commands:sample_model", "Draws from a trained model."),
+    "infill": ("discrax.text.commands:infill_sentence", "Fills the [MASK]s of a sentence."),
+    "stochastic": ("+", "Samples and searches by mini-batches: `discrax stochastic --help`."),
+    "bench": ("+", "Runs the papers' experiments: `discrax bench --help`."),
+}
+STOCHASTIC = {
+    "law": "discrax.solving.stochastic_commands:law",
+    "regression": "discrax.solving.stochastic_commands:regression",
+    "facilities": "discrax.solving.stochastic_commands:facilities",
+    "circuit": "discrax.solving.stochastic_commands:circuit",
+    "prompt": "discrax.text.commands:tune_prompt",
+}
 
-def demo(
-    side: int = 16,
-    coupling: float = 0.3,
-    num_chains: int = 16,
-    num_warmup: int = 300,
-    num_samples: int = 700,
-    seed: int = 0,
-    out: Path = Path("demo"),
-) -> None:
-    """Samples an Ising model with every sampler, prints a table and saves a picture.
 
-    Args:
-        side: The lattice has side x side spins.
-        coupling: The strength of the bonds; 0.4407 is critical.
-        num_chains: Chains per sampler.
-        num_warmup: Steps of warm-up.
-        num_samples: Draws per chain.
-        seed: Of the random numbers.
-        out: The folder for the picture.
-    """
-    from discrax.demo import run
+def main() -> None:
+    """Runs the command of `sys.argv`; ends with a sentence and exit code 1 where it cannot, or was interrupted."""
+    hook = sys.unraisablehook
+    # A signal that falls into a callback of the garbage collector, such as JAX's, can be raised to nobody.
+    sys.unraisablehook = lambda lost: None if isinstance(lost.exc_value, KeyboardInterrupt) else hook(lost)
+    try:
+        with Interrupts(raises=True):
+            run(sys.argv[1:])
+    except KeyboardInterrupt:
+        sys.exit("discrax: interrupted.")
+    except Exception as error:
+        said = sentence(error)
+        if said is None:  # nobody foresaw it: where it was raised is what helps
+            raise
+        sys.exit(f"discrax: {said}")
+    finally:
+        sys.unraisablehook = hook
 
-    run(side, coupling, num_chains, num_warmup, num_samples, seed, out)
+
+def run(arguments: list[str]) -> None:
+    """Runs the command that the arguments name."""
+    try:
+        import tyro
+    except ImportError as error:
+        raise ImportError("The command line needs its extra: pip install 'discrax[cli]'.") from error
+    subcommands = tyro.extras.subcommand_cli_from_dict
+    name, rest = (arguments[0], arguments[1:]) if arguments else ("", [])
+    if name == "bench":
+        _imported("discrax.bench.commands:main")(rest or ["--help"])
+    elif name == "stochastic":
+        applications = {each: _imported(place) for each, place in STOCHASTIC.items()}
+        subcommands(applications, prog="discrax stochastic", args=rest or ["--help"])
+    elif name in COMMANDS:
+        options_as_they_are = (tyro.conf.OmitArgPrefixes,)  # --out, though it is a field of a group of options
+        tyro.cli(_imported(COMMANDS[name][0]), prog=f"discrax {name}", args=rest, config=options_as_they_are)
+    else:  # help, or a mistake
+        subcommands({each: _named(about) for each, (_, about) in COMMANDS.items()}, prog="discrax", args=arguments)
+
+
+def _imported(place: str) -> Callable[..., None]:
+    """The function at a place such as "discrax.demo:demo"."""
+    module, _, name = place.partition(":")
+    return getattr(import_module(module), name)
+
+
+def _named(about: str) -> Callable[[], None]:
+    """A command for the list of commands: a function that nobody calls, with a docstring."""
+
+    def command() -> None: ...
+
+    command.__doc__ = about
+    return command
 
 
 def samplers() -> None:
@@ -46,98 +94,6 @@ def samplers() -> None:
         spaces = ", ".join(space.__name__ for space in row.spaces)
         table.add_row(row.name, row.about, spaces, "yes" if row.takes_balancing else "")
     Console().print(table)
-
-
-def solve() -> None:
-    """Solves a problem on a graph from a file: `discrax solve --help`."""
-    sys.exit("Say what to solve: discrax solve mis | clique | maxcut | partition | qubo FILE.")
-
-
-def train() -> None:
-    """Trains an energy model on images: `discrax train --help`."""
-
-
-def sample() -> None:
-    """Draws from a trained model: `discrax sample --help`."""
-
-
-def infill() -> None:
-    """Fills the [MASK]s of a sentence: `discrax infill --help`."""
-
-
-def stochastic() -> None:
-    """Samples and searches by mini-batches: `discrax stochastic --help`."""
-
-
-def bench() -> None:
-    """Runs the papers' experiments: `discrax bench --help`."""
-    sys.exit("Say what to do: discrax bench list | run | report | compare.")
-
-
-def main() -> None:
-    try:
-        with Interrupts(raises=True):
-            run(sys.argv[1:])
-    except KeyboardInterrupt:
-        sys.exit("discrax: interrupted.")
-    except Exception as error:
-        said = sentence(error)
-        if said is None:  # nobody foresaw it: where it was raised is what helps
-            raise
-        sys.exit(f"discrax: {said}")
-
-
-def run(arguments: list[str]) -> None:
-    """Runs the command that the arguments name."""
-    try:
-        import tyro
-    except ImportError as error:
-        raise ImportError("The command line needs its extra: pip install 'discrax[cli]'.") from error
-    name, rest = (arguments[0], arguments[1:]) if arguments else ("", [])
-    if name == "bench":
-        from discrax.bench.commands import main as bench_main
-
-        bench_main(rest or ["--help"])
-    elif name == "solve":
-        from discrax.solving.commands import solve_file
-
-        tyro.cli(solve_file, prog="discrax solve", args=rest)
-    elif name == "train":
-        from discrax.learn.commands import train as train_model
-
-        tyro.cli(train_model, prog="discrax train", args=rest)
-    elif name == "sample":
-        from discrax.learn.commands import sample_model
-
-        tyro.cli(sample_model, prog="discrax sample", args=rest)
-    elif name == "infill":
-        from discrax.text.commands import infill_sentence
-
-        tyro.cli(infill_sentence, prog="discrax infill", args=rest)
-    elif name == "stochastic":
-        from discrax.solving import stochastic_commands as by_batches
-        from discrax.text.prompts import tune_prompt
-
-        applications = {
-            "law": by_batches.law,
-            "regression": by_batches.regression,
-            "facilities": by_batches.facilities,
-            "circuit": by_batches.circuit,
-            "prompt": tune_prompt,
-        }
-        tyro.extras.subcommand_cli_from_dict(applications, prog="discrax stochastic", args=rest or ["--help"])
-    else:
-        commands = {
-            "demo": demo,
-            "samplers": samplers,
-            "solve": solve,
-            "train": train,
-            "sample": sample,
-            "infill": infill,
-            "stochastic": stochastic,
-            "bench": bench,
-        }
-        tyro.extras.subcommand_cli_from_dict(commands, prog="discrax", args=arguments)
 
 
 def sentence(error: Exception) -> str | None:

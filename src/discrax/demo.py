@@ -3,10 +3,13 @@
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from jaxtyping import PRNGKeyArray
 
 from discrax.core.files import check_writable, write_whole
+from discrax.core.interrupts import Interrupts
 from discrax.core.kernel import Kernel
 from discrax.core.seeds import key_of
 from discrax.core.target import Target
@@ -15,9 +18,14 @@ from discrax.samplers import REGISTRY, gibbs, pas_exact
 from discrax.sampling import Result, sample
 from discrax.targets import Ising
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
 
 @dataclass(frozen=True)
 class Row:
+    """What one sampler did."""
+
     name: str
     result: Result
 
@@ -33,6 +41,7 @@ class Row:
         return float(ess(self.magnetisation, mean=0.0).sum())
 
     def cells(self) -> list[str]:
+        """The row of the table, in the order of `HEADINGS`."""
         stats = self.result.stats
         return [
             self.name,
@@ -55,51 +64,83 @@ def candidates(target: Target) -> dict[str, str | Kernel]:
     return rows | {"gibbs, chromatic": gibbs("chromatic")}
 
 
-def run(side: int, coupling: float, num_chains: int, num_warmup: int, num_samples: int, seed: int, out: Path) -> Path:
-    """Samples, prints the table and saves the picture; returns its path."""
+def demo(
+    side: int = 16,
+    coupling: float = 0.3,
+    num_chains: int = 16,
+    num_warmup: int = 300,
+    num_samples: int = 700,
+    seed: int = 0,
+    out: Path = Path("demo"),
+) -> None:
+    """Samples an Ising model with every sampler, prints a table and saves a picture.
+
+    Args:
+        side: The lattice has side x side spins.
+        coupling: The strength of the bonds; 0.4407 is critical.
+        num_chains: Chains per sampler.
+        num_warmup: Steps of warm-up.
+        num_samples: Draws per chain.
+        seed: Of the random numbers.
+        out: The folder for the picture.
+    """
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
     from rich.table import Table
 
     key, path = key_of(seed), check_writable(Path(out) / "ising.png")
     target = Ising.lattice((side, side), coupling=coupling)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     console = Console()
     console.print(
         f"Ising model, {side} x {side} spins, coupling {coupling}; {num_chains} chains, "
         f"{num_warmup} steps of warm-up, {num_samples} draws."
     )
-    with Progress(*columns, console=console) as progress:
-        task = progress.add_task("compiling".rjust(17), total=len(candidates(target)))
-        settings = {"num_chains": num_chains, "num_warmup": num_warmup, "num_samples": num_samples, "progress": False}
-
-        def run_one(name: str, sampler: str | Kernel) -> Row:
-            # An exact path is accepted so often that tuning would make it as long, and as dear, as the model is large.
-            adaptation = None if name == "pas_exact" else "auto"
-            row = Row(name, sample(key, target, sampler, adaptation=adaptation, **settings))
-            progress.update(task, description=f"{name:>17}", advance=1)
-            return row
-
-        # Most of the time goes into tracing, which only one thread can do at a time, and compiling, which several can.
-        pool = ThreadPoolExecutor(3)
-        try:
-            rows = list(pool.map(run_one, *zip(*candidates(target).items(), strict=True)))
-        finally:  # after Ctrl-C nothing more is started
-            pool.shutdown(cancel_futures=True)
-        progress.update(task, description="done".rjust(17))
-
+    settings: dict[str, Any] = {"num_chains": num_chains, "num_warmup": num_warmup, "num_samples": num_samples}
+    rows, is_complete = sample_with_all(key, target, settings, console)
+    if not rows:
+        raise KeyboardInterrupt
     table = Table(caption="ESS of the magnetisation, all chains; seconds without compilation, beside two others")
     for heading in HEADINGS:
         table.add_column(heading, justify="left" if heading == "sampler" else "right")
     for row in rows:
         table.add_row(*row.cells())
     console.print(table)
-    picture(rows, coupling, path)
+    draw_picture(rows, coupling, path)
     console.print(f"Picture: {path}")
-    return path
+    if not is_complete:
+        raise SystemExit("discrax: interrupted; the samplers that are missing were not begun.")
 
 
-def picture(rows: list[Row], coupling: float, path: Path) -> None:
+def sample_with_all(
+    key: PRNGKeyArray, target: Target, settings: dict[str, Any], console: "Console"
+) -> tuple[list[Row], bool]:
+    """A row for each sampler, and whether these are all: after a signal no other sampler is begun."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    samplers = candidates(target)
+    # Most of the time goes into tracing, which only one thread can do at a time, and compiling, which several can.
+    pool = ThreadPoolExecutor(3)
+    with Interrupts() as interrupts, Progress(*columns, console=console) as progress:
+        task = progress.add_task("compiling".rjust(17), total=len(samplers))
+
+        def run_one(name: str, sampler: str | Kernel) -> Row | None:
+            if interrupts.requested:
+                return None
+            # An exact path is accepted so often that tuning would make it as long, and as dear, as the model is large.
+            adaptation = None if name == "pas_exact" else "auto"
+            row = Row(name, sample(key, target, sampler, adaptation=adaptation, progress=False, **settings))
+            progress.update(task, description=f"{name:>17}", advance=1)
+            return row
+
+        try:
+            rows = [row for row in pool.map(run_one, *zip(*samplers.items(), strict=True)) if row is not None]
+        finally:  # after a second signal, or an error, nothing more is started
+            pool.shutdown(cancel_futures=True)
+        progress.update(task, description="done".rjust(17))
+    return rows, len(rows) == len(samplers)
+
+
+def draw_picture(rows: list[Row], coupling: float, path: Path) -> None:
     """The last spins of one chain for each sampler, and the autocorrelation of the magnetisation."""
     import matplotlib
 

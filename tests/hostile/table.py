@@ -88,7 +88,6 @@ tuning:dx.adaptation.JumpProbes names:thing?=None rule:choice='robust' window:co
 tuning:dx.adaptation.StepSearch names:thing?=None values:array?=(0.1,0.5) window:count?=2 num_windows:count0=0 --
     values/integers values/too-many-axes
 tuning:dx.adaptation.GammaRule names:thing?=('gamma',) window:count?=2 num_windows:count0=0
-dx.adaptation.knobs_of kernel:thing=kernel
 
 drawing:dx.samplers.rwm path_length:positive=1.0 reach:count?=1
 drawing:dx.samplers.mh_uniform radius:positive=1.0

@@ -6,11 +6,13 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from discrax import cli
+from discrax.core import interrupts
 from discrax.core.seeds import key_of
 
 pytest.importorskip("tyro")
@@ -102,6 +104,7 @@ def test_a_fault_of_the_program_shows_where_it_was_raised(monkeypatch):
 WAITING = """
 import os, sys, time
 from discrax import cli
+from discrax.core import interrupts
 
 def run(arguments):
     print("started", flush=True)
@@ -120,3 +123,36 @@ def test_sigterm_ends_a_command_as_ctrl_c_does():
     _, said = command.communicate(timeout=60)
     assert said.strip() == "discrax: interrupted."
     assert command.returncode == 1
+
+
+def test_a_signal_that_can_be_raised_to_nobody_is_passed_over(monkeypatch):
+    """As when it falls into JAX's callback of the garbage collector; anything else that is lost is told."""
+    told = []
+    monkeypatch.setattr(sys, "unraisablehook", told.append)
+    lost = [SimpleNamespace(exc_value=error) for error in (KeyboardInterrupt(), ValueError("lost"))]
+    monkeypatch.setattr(cli, "run", lambda arguments: [sys.unraisablehook(each) for each in lost])
+    cli.main()
+    assert told == lost[1:]
+    sys.unraisablehook(lost[0])  # after the command all is as before
+    assert told == [lost[1], lost[0]]
+
+
+def test_a_demo_that_is_interrupted_shows_the_samplers_that_had_ended(monkeypatch, tmp_path, capsys):
+    begun = []
+
+    def sample_until_the_signal(key, target, sampler, **settings):
+        begun.append(sampler)
+        if len(begun) == 2:
+            os.kill(os.getpid(), signal.SIGTERM)
+        while len(begun) > 1 and not interrupts._listening[-1].requested:
+            time.sleep(0.001)
+        stats = {name: np.full((2, 30), 0.5) for name in ("accept_prob", "jump", "evals")}
+        draws = np.random.default_rng(0).integers(0, 2, (2, 30, *target.space.shape))
+        return SimpleNamespace(draws=draws, stats=stats, seconds=1.0)
+
+    monkeypatch.setattr("discrax.demo.sample", sample_until_the_signal)
+    said = ends(monkeypatch, "demo", "--side", "4", "--out", str(tmp_path))
+    assert said == "discrax: interrupted; the samplers that are missing were not begun."
+    assert 2 <= len(begun) <= 4  # of the three threads, one may have begun a second sampler before the signal
+    assert capsys.readouterr().out.count("0.500") == len(begun)
+    assert (tmp_path / "ising.png").stat().st_size > 1000

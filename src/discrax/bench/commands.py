@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 import tyro
 
-from discrax.bench.suite import Size, aliases, shipped
+from discrax.bench.plan.suite import Size, aliases, shipped_suites
 
 
 def list_suites(size: Size = Size.DEFAULT, /) -> None:
@@ -15,13 +15,14 @@ def list_suites(size: Size = Size.DEFAULT, /) -> None:
 
     table = Table("suite", "what it shows", "cells", title=f"{size} size", title_justify="left")
     table.columns[2].justify = "right"
-    for each in shipped().values():
+    for each in shipped_suites().values():
         table.add_row(each.name, each.about, str(len(list(each.cells(size)))))
     for name, names in aliases().items():
         table.add_row(name, f"another name for {' and '.join(names)}", "")
     Console().print(table)
 
 
+# As many as the command has options.
 def run(
     suites: Annotated[tuple[str, ...], tyro.conf.Positional],
     /,
@@ -54,9 +55,9 @@ def run(
             or to keep them beside the new ones.
         data: The folder with data sets such as MNIST; by default the environment variable DISCRAX_DATA.
     """
-    from discrax.bench.executors import get_executor
-    from discrax.bench.report import write_report
-    from discrax.bench.run import default_folder, run_suites
+    from discrax.bench.execute.executors import get_executor
+    from discrax.bench.execute.run import default_folder, run_suites
+    from discrax.bench.report.write import write_report
     from discrax.data import use_data
 
     if quick and paper:
@@ -95,7 +96,7 @@ def report(folder: Path, /, out: Path | None = None) -> None:
         folder: Of the run.
         out: Where to write them; by default into the run.
     """
-    from discrax.bench.report import write_report
+    from discrax.bench.report.write import write_report
 
     for path in write_report(folder, out):
         print(path)
@@ -110,11 +111,12 @@ def compare(first: Path, second: Path, /) -> None:
     """
     from rich.console import Console
 
-    from discrax.bench.compare import compare_runs
+    from discrax.bench.report.compare import compare_runs
 
     Console().print(compare_runs(first, second))
 
 
 def main(arguments: list[str]) -> None:
+    """The commands of `discrax bench`."""
     commands = {"list": list_suites, "run": run, "report": report, "compare": compare}
     tyro.extras.subcommand_cli_from_dict(commands, prog="discrax bench", args=arguments)

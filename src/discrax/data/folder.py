@@ -1,7 +1,8 @@
 """Data sets that the user has: where they lie, whether a file is the known one, and what to say when it is not.
 
 A data folder has a folder for each set, `FOLDER/SET/FILE`. It is given by hand or by the environment variable
-DISCRAX_DATA. Nothing is downloaded: an error names the place where the set can be had.
+DISCRAX_DATA. Nothing is downloaded, so that there is nothing for a package such as pooch to do: most sets were put
+together from several places, under licences of their own, and an error names where the original can be had.
 """
 
 import hashlib
@@ -24,7 +25,7 @@ SOURCES = {
     "dimacs_clique": "https://github.com/jamestrimble/max-weight-clique-instances (DIMACS/weighted)",
     "bhoslib": "https://github.com/hvidberrrg/benchmark-graphs",
     "biqmac": "https://github.com/KULeuven-MICAS/openising and https://github.com/dwavesystems/qbsolv",
-    "compgraphs": "nowhere: it was made from Keras models; discrax.problems.computation makes graphs of its kind",
+    "compgraphs": "nowhere: it was made from Keras models; discrax.bench.papers.discs makes graphs of its kind",
 }
 _LAYOUTS = {  # of the arrays in a set's .npz files; nodes count from 0
     "mnist": "train_x (60000, 28, 28) and test_x (10000, 28, 28), greys 0..255",

@@ -17,7 +17,8 @@ import numpy as np
 from jaxtyping import Float, Int, Integer
 
 from discrax.core.checks import number, whole
-from discrax.core.space import Categorical, code_dtype
+from discrax.core.sites import code_dtype
+from discrax.core.space import Categorical
 from discrax.problems.graph import Graph
 from discrax.problems.problem import Labelling, Problem
 from discrax.problems.states import graph_with_nodes, names_of, per_state, totals

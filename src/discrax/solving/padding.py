@@ -30,7 +30,8 @@ def pad(
         lists = [Sparse(model.edges, model.weights, (size,)) for model in models]
         degree = max(each.weights.shape[1] for each in lists)
         couplings = [_widen(each, degree) for each in lists]
-    targets = [_target(model, coupling, size) for model, coupling in zip(models, couplings, strict=True)]
+    is_padded = any(model.num_sites < size for model in models)
+    targets = [_target(model, coupling, size, is_padded) for model, coupling in zip(models, couplings, strict=True)]
     x = np.zeros((len(models), len(init[0]), size), np.int8)
     for i, states in enumerate(init):
         x[i, :, : states.shape[1]] = states
@@ -42,9 +43,7 @@ def _widen(coupling: Sparse, degree: int) -> Sparse:
     return replaced(coupling, indices=jnp.pad(coupling.indices, wider), weights=jnp.pad(coupling.weights, wider))
 
 
-def _target(model: BinaryQuadratic, coupling: Dense | Sparse, size: int) -> Quadratic:
-    linear = np.zeros(size)
+def _target(model: BinaryQuadratic, coupling: Dense | Sparse, size: int, is_padded: bool) -> Quadratic:
+    linear, added = np.zeros(size), np.arange(size) >= model.num_sites
     linear[: model.num_sites] = model.linear
-    space = Binary(size, frozen=np.arange(size) >= model.num_sites)
-    # Every site a colour of its own: colourings of different instances have different numbers of colours.
-    return Quadratic(space, coupling, linear, colouring=False)
+    return Quadratic(Binary(size, frozen=added if is_padded else None), coupling, linear)

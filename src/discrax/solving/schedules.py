@@ -115,7 +115,7 @@ def _sampled_costs(
         site = generator.integers(space.num_sites, size=(_CHANGES_AT_ONCE, 1))
         shift = generator.integers(1, max(space.num_levels, 2), size=(_CHANGES_AT_ONCE, 1))
         y = x.copy()
-        changed = (np.take_along_axis(x, site, 1).astype(np.int64) + shift) % space.num_levels
+        changed = (np.take_along_axis(x, site, 1).astype(np.int64) + shift) % np.asarray(space.levels_at(site))
         np.put_along_axis(y, site, changed.astype(y.dtype), 1)
         found.append(np.abs(_changes(problem.target, x, y)))
         if clock is not None and clock.seconds() - begin > _SHARE_OF_COSTS * (clock.budget.seconds or np.inf):

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 import numpy as np
 from jaxtyping import Float, Integer
 
-from discrax.core.space import code_dtype
+from discrax.core.sites import code_dtype
 from discrax.problems.graph import Graph
 from discrax.problems.problem import BinaryQuadratic, Labelling
 from discrax.solving import sites_kernels as kernels

@@ -1,12 +1,11 @@
 """Infilling by a masked language model, how good what is filled in is, and prompts that suit images."""
 
-from discrax.text.bert import Bert, BertConfig
-from discrax.text.checkpoint import MaskedModel, read_checkpoint
+from discrax.text.bert import Bert, BertConfig, MaskedModel, read_checkpoint
 from discrax.text.clip import Clip, ClipText, read_clip
 from discrax.text.infilling import Infilled, Infilling, infill
 from discrax.text.prompts import ClipPrompt, PromptTarget, continuous_relaxation, sampled_prompts
 from discrax.text.quality import corpus_bleu, self_bleu, unique_ngrams
-from discrax.text.wordpiece import WordPiece
+from discrax.text.tokens import WordPiece
 
 __all__ = [
     "Bert",

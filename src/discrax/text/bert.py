@@ -1,82 +1,42 @@
 """BERT (Devlin et al., 2019), a masked language model: what word may stand where the sentence has a [MASK].
 
-One sentence, without padding. With word embeddings w_t of the tokens t (length, hidden),
+One sentence, without padding. With word embeddings w of the tokens (length, hidden), and the layers of `encoder`,
 
-    h = norm(w + positions + type)
-    per layer:  h = norm(h + attend(h) O + o),    h = norm(h + f(h U + u) V + v)
-    attend(h) = concatenation over heads of softmax(q k' / sqrt(size of a head)) v,    q, k, v affine in h
+    h = layers(norm(w + positions + type))
     logits at a place = norm(f(h_place T + t)) D' + d
 
-with f the activation, norm(a) = scale (a - mean) / sqrt(variance + epsilon) + shift, and D the word embeddings again
-unless the model has a decoder of its own.
+with f the activation and D the word embeddings again unless the model has a decoder of its own. A model is read from a
+folder in the format of Hugging Face: config.json, vocab.txt or tokenizer.json, model.safetensors.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property
+from pathlib import Path
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Float, Int, Integer, PRNGKeyArray
 
 from discrax.core import random
-
-ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
-    "gelu": partial(jax.nn.gelu, approximate=False),
-    "gelu_new": partial(jax.nn.gelu, approximate=True),
-    "gelu_pytorch_tanh": partial(jax.nn.gelu, approximate=True),
-    "relu": jax.nn.relu,
-}
+from discrax.core.checks import checked_arguments
+from discrax.text.checkpoint import CONFIG, Checkpoint, read_json
+from discrax.text.encoder import ACTIVATIONS, Affine, EncoderConfig, Layer, Norm, encode
+from discrax.text.tokens import WordPiece
 
 
-@dataclass(frozen=True)
-class BertConfig:
+@dataclass(frozen=True, kw_only=True)
+class BertConfig(EncoderConfig):
     """The sizes of a model, named as in a config.json of Hugging Face."""
 
-    vocab_size: int
-    hidden_size: int
-    num_hidden_layers: int
-    num_attention_heads: int
-    intermediate_size: int
-    max_position_embeddings: int
     type_vocab_size: int = 2
     hidden_act: str = "gelu"
     layer_norm_eps: float = 1e-12
 
 
-class Affine(eqx.Module):
-    weight: Float[Array, "*layers inputs outputs"]
-    bias: Float[Array, "*layers outputs"]
-
-    def __call__(self, a: Float[Array, "*places inputs"]) -> Float[Array, "*places outputs"]:
-        product = a @ self.weight
-        return product + self.bias.reshape((1,) * (product.ndim - 1) + (-1,))
-
-
-class Norm(eqx.Module):
-    scale: Float[Array, "*layers hidden"]
-    shift: Float[Array, "*layers hidden"]
-
-    def __call__(self, a: Float[Array, "*places hidden"], epsilon: float) -> Float[Array, "*places hidden"]:
-        centred = a - jnp.mean(a, axis=-1, keepdims=True)
-        unit = centred * jax.lax.rsqrt(jnp.mean(jnp.square(centred), axis=-1, keepdims=True) + epsilon)
-        each = (1,) * (a.ndim - 1) + (-1,)
-        return unit * self.scale.reshape(each) + self.shift.reshape(each)
-
-
-class Layer(eqx.Module):
-    query: Affine
-    key: Affine
-    value: Affine
-    attended: Affine
-    attention_norm: Norm
-    widened: Affine
-    narrowed: Affine
-    output_norm: Norm
-
-
 class Head(eqx.Module):
+    """From what the encoder makes of a place to the logits of all words."""
+
     transform: Affine
     norm: Norm
     decoder: Float[Array, "vocabulary hidden"] | None  # None: the word embeddings
@@ -97,34 +57,24 @@ class Bert(eqx.Module):
     @staticmethod
     def random(key: PRNGKeyArray, config: BertConfig, scale: float = 0.02) -> "Bert":
         """A model that has learnt nothing."""
-        hidden, wide, layers = config.hidden_size, config.intermediate_size, (config.num_hidden_layers,)
+        hidden, words = config.hidden_size, config.vocab_size
         keys = iter(random.split(random.as_threefry(key), 10))
 
-        def normal(*shape: int) -> Array:
+        def normal(scale: float, *shape: int) -> Array:
             return scale * jax.random.normal(next(keys), shape, jnp.float32)
 
-        def affine(inputs: int, outputs: int, stack: tuple[int, ...] = layers) -> Affine:
-            return Affine(normal(*stack, inputs, outputs), jnp.zeros((*stack, outputs), jnp.float32))
-
-        def norm(stack: tuple[int, ...] = ()) -> Norm:
-            return Norm(jnp.ones((*stack, hidden), jnp.float32), jnp.zeros((*stack, hidden), jnp.float32))
-
         return Bert(
-            words=normal(config.vocab_size, hidden),
-            positions=normal(config.max_position_embeddings, hidden),
-            types=normal(config.type_vocab_size, hidden),
-            norm=norm(),
-            layers=Layer(
-                query=affine(hidden, hidden),
-                key=affine(hidden, hidden),
-                value=affine(hidden, hidden),
-                attended=affine(hidden, hidden),
-                attention_norm=norm(layers),
-                widened=affine(hidden, wide),
-                narrowed=affine(wide, hidden),
-                output_norm=norm(layers),
+            words=normal(scale, words, hidden),
+            positions=normal(scale, config.max_position_embeddings, hidden),
+            types=normal(scale, config.type_vocab_size, hidden),
+            norm=Norm.identity(hidden),
+            layers=Layer.random(normal, config, scale, scale, scale),
+            head=Head(
+                transform=Affine(normal(scale, hidden, hidden), jnp.zeros(hidden, jnp.float32)),
+                norm=Norm.identity(hidden),
+                decoder=None,
+                bias=jnp.zeros(words, jnp.float32),
             ),
-            head=Head(affine(hidden, hidden, ()), norm(), None, jnp.zeros(config.vocab_size, jnp.float32)),
             config=config,
         )
 
@@ -132,28 +82,106 @@ class Bert(eqx.Module):
         """The last layer's output for a sentence that is given by its word embeddings."""
         places = self.positions[: embedded.shape[0]]
         start = self.norm(embedded + places + self.types[:1].repeat(len(places), axis=0), self.config.layer_norm_eps)
-        # A loop, so that a deep model compiles as fast as a shallow one.
-        return jax.lax.scan(lambda h, layer: (self._through(layer, h), None), start, self.layers)[0]
-
-    def _through(self, layer: Layer, h: Float[Array, "length hidden"]) -> Float[Array, "length hidden"]:
-        epsilon, heads = self.config.layer_norm_eps, self.config.num_attention_heads
-        apart = (h.shape[0], heads, h.shape[1] // heads)
-        query, key, value = (each(h).reshape(apart) for each in (layer.query, layer.key, layer.value))
-        scores = jnp.einsum("qhc,khc->hqk", query, key) / apart[2] ** 0.5
-        context = jnp.einsum("hqk,khc->qhc", jax.nn.softmax(scores, axis=-1), value).reshape(h.shape)
-        h = layer.attention_norm(h + layer.attended(context), epsilon)
-        wide = ACTIVATIONS[self.config.hidden_act](layer.widened(h))
-        return layer.output_norm(h + layer.narrowed(wide), epsilon)
+        return encode(self.layers, start, self.config, norm_first=False, causal=False)
 
     def logits(self, encoded: Float[Array, "*places hidden"]) -> Float[Array, "*places vocabulary"]:
         """Logits of all words, at the given places only."""
         head, words = self.head, self.words if self.head.decoder is None else self.head.decoder
         activated = ACTIVATIONS[self.config.hidden_act](head.transform(encoded))
-        product = head.norm(activated, self.config.layer_norm_eps) @ words.T
-        return product + head.bias.reshape((1,) * (product.ndim - 1) + (-1,))
+        return Affine(words.T, head.bias)(head.norm(activated, self.config.layer_norm_eps))
 
     def __call__(
         self, tokens: Int[Array, " length"], places: Int[Array, " places"]
     ) -> Float[Array, "places vocabulary"]:
         """Log-probabilities of all words at some places of a sentence."""
         return jax.nn.log_softmax(self.logits(self.encode(self.words[tokens])[places]), axis=-1)
+
+
+@dataclass(frozen=True, eq=False)
+class MaskedModel:
+    """A BERT and its tokens. Every target that is made of it shares its arrays."""
+
+    bert: Bert
+    tokenizer: WordPiece
+
+    def __post_init__(self) -> None:
+        entries, rows = len(self.tokenizer.vocabulary), self.bert.config.vocab_size
+        if entries != rows:
+            raise ValueError(f"The vocabulary has {entries:,} entries, but the model has {rows:,} words.")
+
+    @cached_property
+    def words(self) -> tuple[Integer[Array, " words"], Float[Array, "words hidden"]]:
+        """The tokens that are words, and their embeddings."""
+        tokens = self.tokenizer.words
+        return jnp.asarray(tokens), self.bert.words[tokens]
+
+    @cached_property
+    def everything(self) -> tuple[Integer[Array, " words"], Float[Array, "words hidden"]]:
+        """All tokens, special ones too, and their embeddings."""
+        return jnp.arange(self.bert.config.vocab_size, dtype=jnp.int32), self.bert.words
+
+
+_LAYER = {
+    "query": "attention.self.query",
+    "key": "attention.self.key",
+    "value": "attention.self.value",
+    "output": "attention.output.dense",
+    "attention_norm": "attention.output.LayerNorm",
+    "widen": "intermediate.dense",
+    "narrow": "output.dense",
+    "wide_norm": "output.LayerNorm",
+}
+
+
+@checked_arguments
+def read_checkpoint(folder: str | Path) -> MaskedModel:
+    """Reads the folder of a masked language model."""
+    found = Checkpoint(
+        folder,
+        kind="checkpoint",
+        tokens="vocab.txt",
+        saver="AutoModelForMaskedLM",
+        parts="a masked language model has an encoder (bert.) and a head (cls.predictions.): save it as one, not as an "
+        "encoder or a classifier",
+    )
+    config = _read_config(found)
+    tokenizer = WordPiece.read(found)
+    found.check_vocabulary(len(tokenizer.vocabulary), config)
+    hidden, of = config.hidden_size, "bert.embeddings"
+    words = found.take(f"{of}.word_embeddings.weight", config.vocab_size, hidden)
+    bert = Bert(
+        words=words,
+        positions=found.take(f"{of}.position_embeddings.weight", config.max_position_embeddings, hidden),
+        types=found.take(f"{of}.token_type_embeddings.weight", config.type_vocab_size, hidden),
+        norm=found.norm(f"{of}.LayerNorm", hidden),
+        layers=found.layers("bert.encoder.layer", _LAYER, config),
+        head=_read_head(found, config, words),
+        config=config,
+    )
+    return MaskedModel(bert, tokenizer)
+
+
+def _read_config(checkpoint: Checkpoint) -> BertConfig:
+    path = checkpoint.path(CONFIG)
+    found = read_json(path)
+    kind, places = found.get("model_type"), found.get("position_embedding_type", "absolute")
+    if kind != "bert":
+        raise ValueError(f"{path} is of a model of type {kind!r}; only 'bert' can be read.")
+    if places != "absolute":
+        raise ValueError(f"{path} has position embeddings of type {places!r}; only 'absolute' can be read.")
+    return checkpoint.settings(BertConfig, found)
+
+
+def _read_head(checkpoint: Checkpoint, config: BertConfig, words: Float[Array, "vocabulary hidden"]) -> Head:
+    hidden, of = config.hidden_size, "cls.predictions"
+    decoder = None
+    if f"{of}.decoder.weight" in checkpoint:  # often the word embeddings once more
+        decoder = checkpoint.take(f"{of}.decoder.weight", config.vocab_size, hidden)
+        decoder = None if bool(jnp.array_equal(decoder, words)) else decoder
+    bias = f"{of}.bias" if f"{of}.bias" in checkpoint else f"{of}.decoder.bias"
+    return Head(
+        transform=checkpoint.affine(f"{of}.transform.dense", hidden, hidden),
+        norm=checkpoint.norm(f"{of}.transform.LayerNorm", hidden),
+        decoder=decoder,
+        bias=checkpoint.take(bias, config.vocab_size),
+    )

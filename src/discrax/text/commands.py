@@ -1,4 +1,4 @@
-"""`discrax infill --checkpoint FOLDER "the [MASK] sat on [MASK]"`."""
+"""`discrax infill --checkpoint FOLDER "the [MASK] sat on [MASK]"` and `discrax stochastic prompt`."""
 
 import json
 from collections import Counter
@@ -78,3 +78,57 @@ def infill_sentence(
         console.print(Text(str(out)))
     if not found.run.is_complete:
         raise SystemExit("discrax: interrupted before all steps were made; these are the fillings so far.")
+
+
+def tune_prompt(
+    checkpoint: Path | None = None,
+    images: Path | None = None,
+    length: int = 8,
+    steps: int = 3000,
+    chains: int = 10,
+    seed: int = 0,
+) -> None:
+    """Finds prompts that CLIP holds to be like given images, and prints the best one of every chain.
+
+    Args:
+        checkpoint: The folder of CLIP, as Hugging Face writes it: config.json, vocab.json, merges.txt,
+            model.safetensors. Without one, a small random tower and made-up images show how it goes.
+        images: A .npy file with CLIP's embeddings of the images, one a row.
+        length: Tokens of a prompt.
+        steps: Of the sampler, for each chain.
+        chains: How many prompts are looked for.
+        seed: Of the random numbers.
+    """
+    import numpy as np
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from discrax.core.checks import whole
+    from discrax.core.seeds import key_of
+    from discrax.text.clip import read_clip
+    from discrax.text.prompts import clip_target, made_up_target, read_embeddings, sampled_prompts
+
+    console, key = Console(), key_of(seed)
+    for name, count in {"length": length, "steps": steps, "chains": chains}.items():
+        whole(name, count, least=1)
+    if (checkpoint is None) != (images is None):
+        have, lack = ("images", "checkpoint") if checkpoint is None else ("checkpoint", "images")
+        raise ValueError(
+            f"--{have} was given without --{lack}: the folder of CLIP and its embeddings of images go together."
+        )
+    if checkpoint is None or images is None:
+        target, text = made_up_target(seed, length), lambda tokens: " ".join(map(str, tokens))
+        console.print(
+            "No checkpoint was given: this is a small random tower and made-up images, and tokens are numbers."
+        )
+    else:
+        embeddings, clip = read_embeddings(images), read_clip(checkpoint)
+        target, text = clip_target(clip, embeddings, length), clip.tokenizer.text
+    found = sampled_prompts(key, target, num_chains=chains, num_steps=steps)
+    table = Table("similarity", "prompt")
+    for i in np.argsort(-found.similarities, kind="stable"):
+        table.add_row(f"{found.similarities[i]:.4f}", Text(text(found.tokens[i].tolist())))
+    console.print(table)
+    if not found.is_complete:
+        raise SystemExit("discrax: interrupted before all steps were made; these are the best prompts so far.")

@@ -37,7 +37,7 @@ from discrax.core.space import Categorical
 from discrax.core.stochastic import StochasticTarget
 from discrax.samplers import schedules, sgdld
 from discrax.sampling import sample
-from discrax.text.clip import SMALL, ClipConfig, ClipText, read_clip
+from discrax.text.clip import SMALL, Clip, ClipConfig, ClipText
 
 _NUMBERS_AT_ONCE, _MOST_AT_ONCE = 2**24, 256  # of one-hot rows, and states, when similarities are computed
 _LAST_BETA = 300.0
@@ -363,62 +363,22 @@ def random_prompt(seed: int, config: ClipConfig = SMALL) -> tuple[ClipPrompt, Bo
     return ClipPrompt(tower, size - 2, size - 1), np.arange(size) < size - 2
 
 
-def tune_prompt(
-    checkpoint: Path | None = None,
-    images: Path | None = None,
-    length: int = 8,
-    steps: int = 3000,
-    chains: int = 10,
-    seed: int = 0,
-) -> None:
-    """Finds prompts that CLIP holds to be like given images, and prints the best one of every chain.
-
-    Args:
-        checkpoint: The folder of CLIP, as Hugging Face writes it: config.json, vocab.json, merges.txt,
-            model.safetensors. Without one, a small random tower and made-up images show how it goes.
-        images: A .npy file with CLIP's embeddings of the images, one a row.
-        length: Tokens of a prompt.
-        steps: Of the sampler, for each chain.
-        chains: How many prompts are looked for.
-        seed: Of the random numbers.
-    """
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    console, text, key = Console(), None, key_of(seed)
-    for name, count in {"length": length, "steps": steps, "chains": chains}.items():
-        checks.whole(name, count, least=1)
-    if (checkpoint is None) != (images is None):
-        have, lack = ("images", "checkpoint") if checkpoint is None else ("checkpoint", "images")
-        raise ValueError(
-            f"--{have} was given without --{lack}: the folder of CLIP and its embeddings of images go together."
-        )
-    if checkpoint is None or images is None:
-        prompt, allowed = random_prompt(seed)
-        embeddings = made_up_images(seed, prompt, allowed, count=16, length=length, noise=1.0)
-        console.print(
-            "No checkpoint was given: this is a small random tower and made-up images, and tokens are numbers."
-        )
-    else:
-        embeddings = read_images(images)
-        clip = read_clip(checkpoint)
-        text, allowed = clip.tokenizer.text, clip.tokenizer.is_word
-        prompt = ClipPrompt(clip.tower, clip.tokenizer.start, clip.tokenizer.end)
-    target = PromptTarget(prompt, embeddings, length, len(allowed), allowed=allowed)
-    found = sampled_prompts(key, target, num_chains=chains, num_steps=steps)
-    table = Table("similarity", "prompt")
-    for i in np.argsort(-found.similarities, kind="stable"):
-        tokens = found.tokens[i].tolist()
-        table.add_row(
-            f"{found.similarities[i]:.4f}", Text(" ".join(map(str, tokens)) if text is None else text(tokens))
-        )
-    console.print(table)
-    if not found.is_complete:
-        raise SystemExit("discrax: interrupted before all steps were made; these are the best prompts so far.")
+def made_up_target(seed: int, length: int) -> PromptTarget:
+    """A small tower that has learnt nothing and 16 made-up images: what there is without a checkpoint."""
+    prompt, allowed = random_prompt(seed)
+    images = made_up_images(seed, prompt, allowed, count=16, length=length, noise=1.0)
+    return PromptTarget(prompt, images, length, len(allowed), allowed=allowed)
 
 
-def read_images(path: Path) -> np.ndarray:
+def clip_target(clip: Clip, images: Float[Array | np.ndarray, "images embedding"], length: int) -> PromptTarget:
+    """Prompts of CLIP's words, whatever tokens are not special, that are like its embeddings of images."""
+    allowed = clip.tokenizer.is_word
+    prompt = ClipPrompt(clip.tower, clip.tokenizer.start, clip.tokenizer.end)
+    return PromptTarget(prompt, images, length, len(allowed), allowed=allowed)
+
+
+def read_embeddings(path: Path) -> Float[np.ndarray, "images embedding"]:
+    """The embeddings of images, one a row, of a .npy file."""
     if not path.is_file():
         raise ValueError(f"There is no file {path}; images are a .npy file of embeddings, one a row.")
     try:

@@ -5,11 +5,20 @@ import json
 import numpy as np
 import pytest
 
-from discrax.learn.commands import build, load, sample_model, train
+from discrax import cli
+from discrax.learn.commands import sample_model
+from discrax.learn.runs import build_model, load_model
 
 pytest.importorskip("optax")
+pytest.importorskip("tyro")
 pytest.importorskip("sklearn")
 TINY = {"steps": 2, "batch": 20, "buffer": 40, "every": 5, "save_every": 5, "width": 4, "blocks": 2, "hidden": 8}
+
+
+def train(*flags: str, **options: object) -> None:
+    """`discrax train` with these options."""
+    given = [text for name, value in options.items() for text in (f"--{name.replace('_', '-')}", str(value))]
+    cli.run(["train", *flags, *given])
 
 
 @pytest.mark.parametrize("model", ["rbm", *(pytest.param(m, marks=pytest.mark.slow) for m in ("resnet", "ising"))])
@@ -21,8 +30,8 @@ def test_a_model_is_trained_and_sampled(tmp_path, capsys, model):
     assert "energy gap" in said
     for name in ("config.json", "curves.csv", "curves.png", "samples/000005.png", "samples/000010.png"):
         assert (out / name).stat().st_size > 100, name
-    train(out=out, resume=True)  # with the settings of the run, which was complete
-    train(updates=15, out=out, resume=True)
+    train("--resume", out=out)  # with the settings of the run, which was complete
+    train("--resume", updates=15, out=out)
     said = capsys.readouterr().out
     assert "10 updates in" in said
     assert "15 updates in" in said
@@ -30,9 +39,9 @@ def test_a_model_is_trained_and_sampled(tmp_path, capsys, model):
     with pytest.raises(ValueError, match="already holds a run of 15 updates; go on with it by `resume` "):
         train(model=model, hidden=3, out=out)
     assert (out / "config.json").read_text() == settings
-    restored, config = load(out)
+    restored, config = load_model(out)
     assert config["model"] == model
-    before = build(config)
+    before = build_model(config)
     changed = [not np.array_equal(a, b) for a, b in zip(_leaves(restored), _leaves(before), strict=True)]
     assert any(changed)
     sample_model(out, sampler="gibbs", chains=4, warmup=0, steps=6, snapshots=2)
@@ -53,7 +62,7 @@ def _leaves(model):
 @pytest.mark.parametrize("levels", [2, 4])
 def test_every_model_has_the_space_of_its_data(model, levels):
     config = {"model": model, "shape": [4, 4], "levels": levels, "seed": 0, "hidden": 3}
-    made = build(config)
+    made = build_model(config)
     assert made.space.num_levels == levels
     assert made.space.num_sites == 16
 
@@ -64,17 +73,17 @@ def test_bad_input(tmp_path):
         train(sampler="pass", out=tmp_path / "none")
     assert not (tmp_path / "none").exists()
     with pytest.raises(ValueError, match="it has no config"):
-        load(tmp_path)
+        load_model(tmp_path)
     (tmp_path / "config.json").write_text(
         json.dumps({"model": "rbm", "shape": [2, 2], "levels": 2, "seed": 0, "hidden": 2})
     )
     with pytest.raises(ValueError, match="There is no checkpoint"):
-        load(tmp_path)
+        load_model(tmp_path)
     with pytest.raises(ValueError, match="There is no model 'gan'; known: rbm"):
-        build({"model": "gan", "shape": [2, 2], "levels": 2, "seed": 0})
+        build_model({"model": "gan", "shape": [2, 2], "levels": 2, "seed": 0})
     with pytest.raises(ValueError, match="train potts"):
-        build({"model": "ising", "shape": [2, 2], "levels": 3, "seed": 0})
+        build_model({"model": "ising", "shape": [2, 2], "levels": 3, "seed": 0})
     with pytest.raises(ValueError, match="at most 4,000"):
-        build({"model": "potts", "shape": [28, 28], "levels": 8, "seed": 0})
+        build_model({"model": "potts", "shape": [28, 28], "levels": 8, "seed": 0})
     with pytest.raises(ValueError, match="between 1 and the 3 steps"):
         sample_model(tmp_path, steps=3, snapshots=5)

@@ -60,7 +60,7 @@ def test_chains_keep_units_apart():
 
     circuit = ApproximateCircuit.simulated(0, 5)
     result = dx.sample(
-        jax.random.key(0), circuit, dx.samplers.sgdld(step=0.9, temperature=1e4),
+        jax.random.key(0), circuit, dx.samplers.sgdld(step_size=0.9, temperature=1e4),
         num_chains=4, num_warmup=0, num_samples=200, init=circuit.init(jax.random.key(1), 4),
         adaptation=None, progress=False,
     )  # fmt: skip

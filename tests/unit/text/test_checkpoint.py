@@ -52,6 +52,33 @@ def test_the_case_is_what_the_tokenizer_says(folder):
     assert not read_checkpoint(folder).tokenizer.lower_case
 
 
+def as_tokenizer_json(folder, model: str = "WordPiece", **changes) -> None:
+    """tokenizer.json instead of vocab.txt, as transformers writes it: it may cut texts off and pad them, too."""
+    tokenizers = pytest.importorskip("tokenizers")
+    made = tokenizers.Tokenizer(getattr(tokenizers.models, model)())
+    if model == "WordPiece":
+        made.model = tokenizers.models.WordPiece({word: i for i, word in enumerate(tiny.VOCABULARY)}, unk_token="[UNK]")
+        made.normalizer = tokenizers.normalizers.BertNormalizer(**changes)
+        made.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
+        made.add_special_tokens(["[UNK]", "[CLS]", "[SEP]", "[MASK]"])
+        made.post_processor = tokenizers.processors.BertProcessing(("[SEP]", 4), ("[CLS]", 3))
+    made.enable_truncation(3)
+    made.enable_padding(length=30)
+    made.save(str(folder / "tokenizer.json"))
+    (folder / "vocab.txt").unlink()
+
+
+@pytest.mark.parametrize("lowercase", [True, False])
+def test_a_tokenizer_json_is_read(folder, model, lowercase):
+    as_tokenizer_json(folder, lowercase=lowercase)
+    found = read_checkpoint(folder).tokenizer
+    assert found.lower_case == lowercase
+    assert found.vocabulary == model.tokenizer.vocabulary
+    sentence = "the big cats sat on the [MASK]."
+    assert found.tokens(sentence) == model.tokenizer.tokens(sentence)
+    assert found.unknown("The zebra sat on a mat.") == ["The", "zebra"][lowercase:]
+
+
 def set_config(**values):
     def change(folder):
         config = json.loads((folder / "config.json").read_text()) | values
@@ -96,7 +123,7 @@ def cut_off(folder):
 
 
 BROKEN = {
-    "no config": (remove("config.json"), r"There is no .*config\.json; a checkpoint folder has"),
+    "no config": (remove("config.json"), r"There is no .*config\.json; the folder of a checkpoint has"),
     "config is no JSON": (write("config.json", "{"), r"config\.json is not JSON"),
     "config is a list": (write("config.json", "[]"), "should hold a JSON object, but holds list"),
     "another type": (set_config(model_type="gpt2"), "a model of type 'gpt2'; only 'bert'"),
@@ -104,12 +131,17 @@ BROKEN = {
     "no hidden size": (set_config(hidden_size=None), "hidden_size as a whole number above 0, but has null"),
     "layers as text": (set_config(num_hidden_layers="2"), 'num_hidden_layers as a whole number above 0, but has "2"'),
     "no layers": (set_config(num_hidden_layers=0), "num_hidden_layers as a whole number above 0, but has 0"),
-    "activation": (set_config(hidden_act="tanhshrink"), "activation 'tanhshrink', which is not among gelu"),
+    "activation": (set_config(hidden_act="tanhshrink"), "activation 'tanhshrink', which is not among quick_gelu, gelu"),
     "heads": (set_config(num_attention_heads=3), "hidden_size 8, which 3 attention heads cannot share"),
-    "no vocabulary": (remove("vocab.txt"), r"There is no .*vocab\.txt.*save_vocabulary"),
+    "no vocabulary": (remove("vocab.txt"), r"There is no .*vocab\.txt; .*, tokenizer\.json \(or vocab\.txt\)"),
     "short vocabulary": (write("vocab.txt", "\n".join(tiny.VOCABULARY[:-1])), "19 entries, but vocab_size .* is 20"),
     "no mask": (write("vocab.txt", "\n".join(tiny.VOCABULARY).replace("[MASK]", "mask")), r"has \[MASK\], which this"),
     "not text": (lambda folder: (folder / "vocab.txt").write_bytes(b"\xff\xfe"), "is not text in UTF-8"),
+    "tokens of another kind": (
+        lambda folder: as_tokenizer_json(folder, "Unigram"),
+        r"tokenizer\.json should cut words by WordPiece, but does so by Unigram",
+    ),
+    "no tokenizer": (write("tokenizer.json", "{}"), r"tokenizer\.json is not what the package tokenizers writes"),
     "no weights": (remove("model.safetensors"), r"There is no .*model\.safetensors"),
     "pickled weights": (pickled, r"pytorch_model\.bin, a pickled file, .* may run any program; .*save_pretrained"),
     "weights in pieces": (in_pieces, "several files; save it as one"),
@@ -153,7 +185,8 @@ def test_a_path_that_is_no_folder_gets_a_sentence(folder):
         read_checkpoint(folder / "vocab.txt")
 
 
-def test_without_safetensors_the_extra_is_named(folder, monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "safetensors", None)
+@pytest.mark.parametrize("package", ["safetensors", "tokenizers"])
+def test_without_a_package_the_extra_is_named(folder, monkeypatch, package):
+    monkeypatch.setitem(__import__("sys").modules, package, None)
     with pytest.raises(ImportError, match=r'pip install "discrax\[text\]"'):
         read_checkpoint(folder)

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from discrax.text.bpe import BytePairs
 from discrax.text.clip import SMALL, ClipConfig, ClipText, read_clip
+from discrax.text.tokens import BytePairs
 
 SIZES = {
     "vocab_size": 12,
@@ -213,8 +213,22 @@ def test_letters_outside_ascii_are_bytes():
 def test_special_tokens_are_no_words(clip):
     assert np.flatnonzero(~clip.tokenizer.is_word).tolist() == [10, 11]
     assert clip.tokenizer.split("<|endoftext|>") == ["<|", "endoftext", "|>"]
-    with pytest.raises(ValueError, match="'dog' cannot be written in tokens: the vocabulary has no 'd'"):
-        clip.tokenizer.tokens("dog")
+    with pytest.raises(ValueError, match="'a dog' cannot be written in tokens: the vocabulary has nothing for 'd'"):
+        clip.tokenizer.tokens("a dog")
+
+
+def test_a_tokenizer_json_is_read(folder, clip):
+    """Whose special tokens are not read from text either, though transformers would."""
+    made = BytePairs(VOCABULARY, MERGES)._tokenizer
+    made.add_special_tokens(["<|startoftext|>", "<|endoftext|>"])
+    made.save(str(folder / "tokenizer.json"))
+    for name in ("vocab.json", "merges.txt"):
+        (folder / name).unlink()
+    found = read_clip(folder).tokenizer
+    assert found.vocabulary == clip.tokenizer.vocabulary
+    assert found.tokens("CAT's a") == clip.tokenizer.tokens("CAT's a")
+    with pytest.raises(ValueError, match="the vocabulary has nothing for '<'"):
+        found.tokens("a <|endoftext|>")
 
 
 # --- The reader ------------------------------------------------------------------------------------------------------
@@ -280,7 +294,7 @@ def cut_off(folder):
 
 
 BROKEN = {
-    "no config": (remove("config.json"), r"There is no .*config\.json; a CLIP checkpoint folder has"),
+    "no config": (remove("config.json"), r"There is no .*config\.json; the folder of a CLIP checkpoint has"),
     "another type": (set_config(model_type="bert"), "a model of type 'bert'; only 'clip' and 'clip_text_model'"),
     "no text tower": (set_config(text_config=None), "sizes of the text tower in text_config, but has None"),
     "layers as text": (set_text(num_hidden_layers="2"), 'num_hidden_layers as a whole number above 0, but has "2"'),
@@ -289,8 +303,11 @@ BROKEN = {
     "epsilon": (set_text(layer_norm_eps=True), "layer_norm_eps as a number above 0, but has true"),
     "activation": (set_text(hidden_act="mish"), "activation 'mish', which is not among quick_gelu, gelu"),
     "heads": (set_text(num_attention_heads=3), "hidden_size 8, which 3 attention heads cannot share"),
-    "no vocabulary": (remove("vocab.json"), r"There is no .*vocab\.json; .*save_vocabulary"),
-    "no merges": (remove("merges.txt"), r"There is no .*merges\.txt; .*save_vocabulary"),
+    "no vocabulary": (
+        remove("vocab.json"),
+        r"There is no .*vocab\.json; .*, tokenizer\.json \(or vocab\.json and merges\.txt\)",
+    ),
+    "no merges": (remove("merges.txt"), r"There is no .*merges\.txt; .*, tokenizer\.json \(or vocab"),
     "vocabulary of another": (
         write("vocab.json", json.dumps(VOCABULARY | {"dog</w>": 12})),
         r"13 entries, but vocab_size in config\.json is 12",
@@ -308,7 +325,7 @@ BROKEN = {
     "pickled weights": (pickled, r"pytorch_model\.bin, a pickled file, .* may run any program; .*CLIPModel"),
     "weights in pieces": (in_pieces, "several files; save it as one: .*CLIPModel"),
     "cut off": (cut_off, r"cut off or no safetensors file .*; copy it again"),
-    "no projection": (set_tensor("text_projection.weight", None), r"no tensor text_projection\.weight; .*CLIPModel"),
+    "no projection": (set_tensor("text_projection.weight", None), r"no tensor text_projection\.weight, .*CLIPModel"),
     "no second layer": (
         set_tensor("text_model.encoder.layers.1.mlp.fc1.bias", None),
         r"no tensor text_model\.encoder\.layers\.1\.mlp\.fc1\.bias",

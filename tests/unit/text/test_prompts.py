@@ -10,16 +10,17 @@ import numpy as np
 import pytest
 from jax.extend.core import jaxprs_in_params
 
-from discrax.bench import prompts as bench
-from discrax.bench.cell import Budget
-from discrax.bench.grid import make_grid
-from discrax.bench.measure import run_cell
-from discrax.bench.printed import find_printed, printed
-from discrax.bench.suite import Size
-from discrax.bench.suites.sgdld_prompts import IMAGES_VARIABLE, VARIABLE, table03
+from discrax.bench.execute.cells import run_cell
+from discrax.bench.experiments import prompts as bench
+from discrax.bench.papers.sgdld.prompts import IMAGES_VARIABLE, VARIABLE, table03
+from discrax.bench.plan.cell import Budget
+from discrax.bench.plan.printed import find_printed, printed_rows
+from discrax.bench.plan.suite import Size
+from discrax.bench.report.grid import make_grid
 from discrax.core import random
 from discrax.core.stochastic import evaluate_batch
 from discrax.text.clip import SMALL, ClipText
+from discrax.text.commands import tune_prompt
 from discrax.text.prompts import (
     ClipPrompt,
     Embedder,
@@ -30,7 +31,6 @@ from discrax.text.prompts import (
     random_prompt,
     sampled_prompts,
     similarities,
-    tune_prompt,
 )
 
 from ..helpers import Z_SCORE, z_score
@@ -312,7 +312,7 @@ def test_mistakes_of_the_command_are_sentences(tmp_path):
 def test_there_is_a_cell_for_every_printed_number():
     cells = list(table03.cells(Size.PAPER))
     found = [find_printed("sgdld", 3, "clip_similarity", dict(cell.labels)) for cell in cells]
-    assert sum(each is not None for each in found) == len(printed("sgdld", 3)) == 12
+    assert sum(each is not None for each in found) == len(printed_rows("sgdld", 3)) == 12
     assert {cell.budget for cell in cells} == {Budget(10, 0, 3000)}
 
 
