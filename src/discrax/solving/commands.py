@@ -151,6 +151,7 @@ def _check_plot(plot: Path) -> None:
 
 
 def make_problem(name: str, file: Path, parts: int | None, penalty: float | None, weighted: bool) -> Any:
+    """The problem that the command line names; options of other problems are refused."""
     from discrax import problems
 
     if penalty is not None and name not in ("mis", "clique"):
