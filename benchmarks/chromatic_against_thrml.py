@@ -10,7 +10,7 @@ from thrml.models import IsingEBM, IsingSamplingProgram, hinton_init
 
 import discrax as dx
 from discrax.core import random
-from discrax.core.driver import Recorder, drive, start
+from discrax.core.driver import drive, start
 
 SIDE, CHAINS, SWEEPS, ROUNDS = 50, 100, 100, 7
 
@@ -22,12 +22,11 @@ def field() -> np.ndarray:
 def ours():
     target = dx.targets.Ising.lattice((SIDE, SIDE), coupling=0.15, field=field())
     keys = random.split(jax.random.key(0), CHAINS)
-    nothing = Recorder(keep=None)
     x = jax.vmap(target.space.random)(keys)
-    ensemble, _ = start(target, dx.samplers.gibbs("chromatic"), x, nothing)
+    ensemble, _ = start(target, dx.samplers.gibbs("chromatic"), x)
 
     def sweep() -> float:
-        (chunk,) = drive(keys, target, ensemble, 1, chunk=1, thinning=SWEEPS, recorder=nothing)
+        (chunk,) = drive(keys, target, ensemble, 1, chunk=1, thinning=SWEEPS)
         return float(2 * chunk.ensemble.states.x.mean() - 1)
 
     return sweep

@@ -8,17 +8,15 @@ import numpy as np
 
 import discrax as dx
 from discrax.core import random
-from discrax.core.driver import Recorder, drive, start
-
-NOTHING = Recorder(keep=None)
+from discrax.core.driver import drive, start
 
 
 def step_seconds(target: dx.Target, kernel: dx.Kernel, num_chains: int, num_steps: int) -> float:
     keys = random.split(jax.random.key(0), num_chains)
-    ensemble, _ = start(target, kernel, jax.vmap(target.space.random)(keys), NOTHING)
+    ensemble, _ = start(target, kernel, jax.vmap(target.space.random)(keys))
     times = []
     for _ in range(4):
-        (chunk,) = drive(keys, target, ensemble, 1, chunk=1, thinning=num_steps, recorder=NOTHING)
+        (chunk,) = drive(keys, target, ensemble, 1, chunk=1, thinning=num_steps)
         times.append(chunk.seconds)
     return min(times) / num_steps
 

@@ -17,9 +17,8 @@ import numpy as np
 
 import discrax as dx
 from discrax.core import random
-from discrax.core.driver import Recorder, drive, start
+from discrax.core.driver import drive, start
 
-NOTHING = Recorder(keep=None)
 WARMUP = 300
 
 
@@ -59,10 +58,10 @@ def time_kernel(target: dx.Target, kernel: dx.Kernel, x: jax.Array, budget: floa
     """Seconds per step of all chains, and seconds of compilation."""
     keys = random.split(jax.random.key(1), len(x))
     num_steps = 50 if jax.default_backend() == "cpu" else 1000  # in one program
-    ensemble, _ = start(target, kernel, x, NOTHING)
-    (chunk,) = drive(keys, target, ensemble, 1, chunk=1, thinning=num_steps, recorder=NOTHING)
+    ensemble, _ = start(target, kernel, x)
+    (chunk,) = drive(keys, target, ensemble, 1, chunk=1, thinning=num_steps)
     repeats = int(np.clip(budget / chunk.seconds, 3, 20))
-    times = drive(keys, target, ensemble, repeats, chunk=1, thinning=num_steps, recorder=NOTHING)
+    times = drive(keys, target, ensemble, repeats, chunk=1, thinning=num_steps)
     return min(again.seconds for again in times) / num_steps, chunk.compile_seconds
 
 

@@ -16,10 +16,10 @@ import jax
 import numpy as np
 
 import discrax as dx
-from discrax.core import random
-from discrax.core.driver import Recorder, drive, start
+from discrax.core.observers import Moments
 from discrax.core.stochastic import steps_per_block
 from discrax.data.stream import RowStream, write_rows
+from discrax.sampling.run import Run
 
 NUM_ACTIVE = 7
 MOST_BYTES = 1_500_000_000
@@ -88,16 +88,15 @@ def stream_sampled(stream: RowStream, num_blocks: int, batch_size: int, num_chai
     Returns the inclusion probabilities that each chain found. What it takes to get there, the first block, is left out.
     """
     target = dx.targets.TallLogisticRegression(stream, batch_size=batch_size)
-    keys, recorder, steps = random.split(jax.random.key(0), num_chains), Recorder(None, True), steps_per_block(target)
+    steps = steps_per_block(target)
     assert steps is not None
-    ensemble, _ = start(target, dx.samplers.sgdld(), jax.vmap(target.space.random)(keys), recorder)
-    nothing = ensemble.moments
-    (first,) = drive(keys, target, ensemble, steps, chunk=steps, recorder=recorder)
-    ensemble, tenths = first.ensemble._replace(moments=nothing), Tenths(num_blocks, stream.block_rows)
-    for chunk in drive(keys, target, ensemble, num_blocks * steps, chunk=steps, recorder=recorder):
-        ensemble = chunk.ensemble
+    run = Run.prepare(jax.random.key(0), target, "sgdld", num_chains)
+    (first,) = run.steps(steps, chunk=steps)
+    run, tenths = first.run, Tenths(num_blocks, stream.block_rows)
+    for progress in run.steps(num_blocks * steps, chunk=steps, observe=(Moments(),)):
+        run = progress.run
         tenths.add_block()
-    sites, _ = ensemble.moments
+    sites, _ = run.ensemble.observed[0]
     return np.asarray(sites.mean)
 
 

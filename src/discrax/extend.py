@@ -14,7 +14,7 @@ docs/guide.md and docs/solve.md have examples.
 
 from discrax.core import random
 from discrax.core.driver import Adapter
-from discrax.core.kernel import Info, Kernel, Probed, Sized, State, Tunable, scalar_info, start_state
+from discrax.core.kernel import Info, Kernel, Knob, State, scalar_info, start_state
 from discrax.core.metropolis import Decision, decide, select
 from discrax.core.space import Binary, Categorical, Ordinal, Space, Spin
 from discrax.core.stochastic import StochasticTarget
@@ -39,8 +39,8 @@ from discrax.problems.problem import BinaryProblem, BinaryQuadratic, Labelling, 
 
 __all__ = [
     "Adapter", "Binary", "BinaryProblem", "BinaryQuadratic", "Categorical", "Coloured", "Decision", "Evaluation",
-    "ExactRatios", "Info", "Kernel", "Labelling", "Layered", "LocalChanges", "Ordinal", "Probed", "Problem",
-    "QuadraticForm", "RatioUpdates", "Sized", "Space", "Spin", "State", "StochasticTarget", "Target", "Tempered",
-    "Tunable", "decide", "effective_ratios", "evaluate", "evaluate_change", "log_prob", "offered", "random",
+    "ExactRatios", "Info", "Kernel", "Knob", "Labelling", "Layered", "LocalChanges", "Ordinal", "Problem",
+    "QuadraticForm", "RatioUpdates", "Space", "Spin", "State", "StochasticTarget", "Target", "Tempered",
+    "decide", "effective_ratios", "evaluate", "evaluate_change", "log_prob", "offered", "random",
     "scalar_info", "select", "start_state", "temper",
 ]  # fmt: skip

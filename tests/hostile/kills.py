@@ -64,7 +64,7 @@ def bits(effort: Size):
     for name in ("RWM-1", "RWM-2", "RWM-3"):
         yield Cell(
             labels=(("task", "bernoulli"), ("N", "100"), ("sampler", name)),
-            target=call("discrax.bench.models:bernoulli", num_sites=100, low=0.25),
+            target=call("discrax.bench.experiments.models:bernoulli", num_sites=100, low=0.25),
             sampler=call("discrax.samplers:rwm", path_length=float(name[-1])),
             adaptation=None,
             budget=Budget(4, 500, 10000),

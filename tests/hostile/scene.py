@@ -426,28 +426,28 @@ def bench():
 
 @thing
 def bench_run():
-    import discrax.bench.run as module
+    import discrax.bench.execute.run as module
 
     return module
 
 
 @thing
 def bench_report():
-    import discrax.bench.report as module
+    import discrax.bench.report.write as module
 
     return module
 
 
 @thing
 def bench_compare():
-    import discrax.bench.compare as module
+    import discrax.bench.report.compare as module
 
     return module
 
 
 @thing
 def bench_executors():
-    import discrax.bench.executors as module
+    import discrax.bench.execute.executors as module
 
     return module
 
@@ -627,7 +627,7 @@ def bits(effort: Size):
     for name in ("RWM-1", "RWM-2"):
         yield Cell(
             labels=(("task", "bernoulli"), ("N", "100"), ("sampler", name)),
-            target=call("discrax.bench.models:bernoulli", num_sites=100, low=0.25),
+            target=call("discrax.bench.experiments.models:bernoulli", num_sites=100, low=0.25),
             sampler=call("discrax.samplers:rwm"),
             adaptation=None,
             budget=Budget(4, 10, 20),
@@ -642,9 +642,9 @@ def bench_folder():
     import contextlib
     import io
 
-    from discrax.bench.executors import get_executor
-    from discrax.bench.run import run_suites
-    from discrax.bench.suite import Size
+    from discrax.bench.execute.executors import get_executor
+    from discrax.bench.execute.run import run_suites
+    from discrax.bench.plan.suite import Size
 
     with contextlib.redirect_stdout(io.StringIO()):
         folder = Path("bench_run")

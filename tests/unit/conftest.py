@@ -15,6 +15,6 @@ def as_a_user():
 
 
 @pytest.fixture
-def sample_module():
-    """The module behind `discrax.sample` (the function hides it from a plain import)."""
-    return importlib.import_module("discrax.sampling.sample")
+def run_module():
+    """The module that drives the loop for everyone."""
+    return importlib.import_module("discrax.sampling.run")

@@ -16,8 +16,9 @@ from scipy.special import expit
 
 import discrax
 from discrax import AcceptanceRate, Binary, Categorical, Ordinal, Spin, Target, samplers, targets
+from discrax.bench.papers.rules import PaperRate
 from discrax.core import random
-from discrax.core.kernel import scalar_info
+from discrax.core.kernel import rated_knob, scalar_info
 from discrax.core.target import evaluate
 from discrax.diagnostics import diagnose, ess
 
@@ -152,7 +153,8 @@ def test_flip_probabilities_of_one_are_not_nan(scale):
 def test_no_acceptance_makes_the_scale_undefined(sampler, rule):
     """2,000 updates with the worst that can come: long runs of 0 and of 1, and both in turns."""
     target = targets.Bernoulli(np.full(50, 0.5))
-    adapter, kernel = AcceptanceRate(rule=rule), samplers.build_kernel(sampler, target)
+    kernel = samplers.build_kernel(sampler, target)
+    adapter = (PaperRate() if rule == "paper" else AcceptanceRate()).plan(target, kernel, 2000)
     accept_probs = np.concatenate([np.zeros(500), np.ones(500), np.tile([0, 1], 250), np.zeros(500)])
     arrays, static = eqx.partition(kernel, eqx.is_array)
     states = jax.vmap(kernel.init, in_axes=(None, 0))(target, jnp.zeros((1, 50), jnp.int8))
@@ -161,7 +163,7 @@ def test_no_acceptance_makes_the_scale_undefined(sampler, rule):
         arrays, memory = carry
         info = jax.tree.map(lambda leaf: leaf[None], scalar_info(accept_prob, True, 1, 1, False))
         kernel, memory = adapter.update(target, eqx.combine(arrays, static), memory, states, info)
-        return (eqx.filter(kernel, eqx.is_array), memory), getattr(kernel, kernel.parameter)
+        return (eqx.filter(kernel, eqx.is_array), memory), rated_knob(kernel, target)[1].value
 
     start = (arrays, adapter.init(target, kernel))
     (_, memory), path = jax.jit(lambda start, a: jax.lax.scan(update, start, a))(
@@ -170,14 +172,14 @@ def test_no_acceptance_makes_the_scale_undefined(sampler, rule):
     assert np.isfinite(path).all()
     assert (np.asarray(path) > 0).all()
     frozen, _ = adapter.freeze(target, kernel, memory)
-    assert np.isfinite(float(getattr(frozen, kernel.parameter)))
+    assert np.isfinite(float(rated_knob(frozen, target)[1].value))
 
 
 # --- the step size goes on adapting while draws are measured ---
 
 
-def test_the_kernel_is_frozen_while_it_draws(monkeypatch, sample_module):
-    seen, original = [], sample_module.drive
+def test_the_kernel_is_frozen_while_it_draws(monkeypatch, run_module):
+    seen, original = [], run_module.drive
 
     def drive(*arguments, **settings):
         adapter = settings.get("adapter")
@@ -185,7 +187,7 @@ def test_the_kernel_is_frozen_while_it_draws(monkeypatch, sample_module):
             seen.append((adapter is not None, float(chunk.ensemble.kernel.step_size)))
             yield chunk
 
-    monkeypatch.setattr(sample_module, "drive", drive)
+    monkeypatch.setattr(run_module, "drive", drive)
     target = targets.Ising.graph(np.array([[0, 1], [1, 2], [2, 3]]), 0.5, 0.2)
     result = discrax.sample(KEY, target, "dmala", num_chains=3, num_warmup=20, num_samples=30, chunk_size=10)
     warming = [step_size for adapts, step_size in seen if adapts]
@@ -204,7 +206,7 @@ def test_long_paths_keep_their_digits(monkeypatch):
     n, length, num = 200, 120, 6
     rng = np.random.default_rng(0)
     target = targets.Bernoulli(logits=rng.normal(scale=16, size=n))
-    kernel = samplers.pas(float(length)).sized(target, room=False)
+    kernel = samplers.pas(float(length)).prepare(target, tuning=False)[0]
     spy = Spy(monkeypatch, "discrax.samplers.locally_balanced").on("decide", lambda given, _: given[1:])
     spy.on("evaluate_change", lambda given, _: given[3]).on("draw_length", lambda _, out: out)
     spy.on("draw_without_replacement", lambda _, out: out[0])

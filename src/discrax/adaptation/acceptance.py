@@ -1,40 +1,38 @@
 """Adaptation to an acceptance rate: one scale, shared by all chains, tuned from their mean acceptance, then frozen.
 
 Larger scales are accepted less, so the scale at which the acceptance rate A meets the wanted rate a* is found by
-stochastic approximation. Three rules:
+stochastic approximation. Two rules move the logarithm of the scale:
 
-- `robust` (the default) moves the logarithm of the scale:
+- `robust` (the default):
       log s <- log s + g_n (A - a*),     g_n = 1 / (a* sqrt(1 + n))
   where n counts the changes of sign of A - a* so far (Kesten, 1958). From a bad start the gain stays large and the
   scale grows or shrinks geometrically; once it has crossed the wanted rate the gain falls. g_0 is Newton's: where s
   A(s) is largest, which is what the optimal rates are, dA / d log s = -A. The frozen value is an average of the path
   that weighs its later part most (Shamir and Zhang, 2013).
-- `paper` is the rule of Sun et al. (2022) for path lengths, R <- clip(R + (A - a*), 1, n), and that of Sun et al.
-  (2023) for a time tau that rates act, by the expected number of moves n = tau Z: n <- max(1, tau Z + 3 (A - a*)) and
-  tau = n / Z, where Z is the mean of the chains' total rates. The last value is frozen.
 - `steady` is `robust` with the same small gain at every step, g = 1 / (10 a*): it never settles, which is what a target
   that keeps changing (a model in training) wants. The last value is frozen.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.core import Tracer
-from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float
 
-from discrax.core.checks import number
-from discrax.core.kernel import Info, Rated, State, Tunable
+from discrax.core.checks import describe, number
+from discrax.core.kernel import Info, Kernel, Knob, State, rated_knob
 from discrax.core.target import Target
 
-RULES = ("robust", "paper", "steady")
+RULES = ("robust", "steady")
 _STEADY = 10.0
 _AVERAGING = 4.0  # the weight of step t in the averages grows like t^_AVERAGING
 
 
 class Memory(NamedTuple):
+    """What tuning carries from step to step."""
+
     steps: Float[Array, ""]
     crossings: Float[Array, ""]
     last_error: Float[Array, ""]
@@ -61,7 +59,7 @@ class AcceptanceReport(NamedTuple):
 
 
 class AcceptanceRate(eqx.Module):
-    """Tunes a `Tunable` kernel to an acceptance rate; `rate=None` takes the kernel's own optimum."""
+    """Tunes the scale of a kernel to an acceptance rate; `rate=None` takes the kernel's own optimum."""
 
     rate: float | Float[Array, ""] | None = None
     rule: str = eqx.field(static=True, default="robust")
@@ -69,68 +67,87 @@ class AcceptanceRate(eqx.Module):
     def __check_init__(self):
         if self.rate is not None and not isinstance(self.rate, Tracer | jax.Array):
             number("rate", self.rate, above=0, below=1)
-        if self.rule not in RULES:
-            raise ValueError(f"Unknown rule {self.rule!r}; known: {', '.join(RULES)}.")
+        if not isinstance(self.rule, str) or self.rule not in RULES:
+            raise ValueError(f"rule must be {' or '.join(map(repr, RULES))}, but got {describe(self.rule)}.")
 
-    def asked_rate(self, kernel: Tunable) -> float | Float[Array, ""]:
-        return kernel.target_rate if self.rate is None else self.rate
-
-    def check(self, kernel: Any) -> None:
-        if not isinstance(kernel, Tunable):
+    def plan(self, target: Target, kernel: Kernel, num_steps: int) -> "AcceptanceRate":
+        """With the rate to reach, as a leaf; a ValueError where the kernel has no scale."""
+        found = rated_knob(kernel, target)
+        if found is None:
             raise ValueError(f"{type(kernel).__name__} has no scale to tune to a rate; pass adaptation=None.")
-        if self.rule == "paper" and kernel.parameter not in ("path_length", "radius") and not isinstance(kernel, Rated):
-            raise ValueError(
-                "The paper's rule tunes a path length, a radius or the time of rates, which "
-                f"{type(kernel).__name__} has not; use rule='robust'."
-            )
-
-    def planned(self, kernel: Tunable, num_steps: int) -> "AcceptanceRate":
         # A leaf: runs to different rates share one program.
-        return AcceptanceRate(jnp.asarray(self.asked_rate(kernel), jnp.float32), self.rule)
+        return AcceptanceRate(jnp.asarray(found[1].rate if self.rate is None else self.rate, jnp.float32), self.rule)
 
-    def init(self, target: Target, kernel: Tunable) -> Memory:
-        zero = jnp.zeros((), jnp.float32)
-        return Memory(zero, zero, zero, kernel.log_scale(target).astype(jnp.float32), zero, zero)
+    def init(self, target: Target, kernel: Kernel) -> Memory:
+        """What it remembers before the first step."""
+        return first_memory(scale_of(target, kernel)[1])
 
     def update(
-        self, target: Target, kernel: Tunable, memory: Memory, states: State, info: Info
-    ) -> tuple[Tunable, Memory]:
-        asked, accept_prob = self.asked_rate(kernel), jnp.mean(info.accept_prob)
-        error = accept_prob - asked
-        if self.rule == "paper":
-            crossings, log_rate, gain = memory.crossings, jnp.zeros((), jnp.float32), 1.0
-            if isinstance(kernel, Rated):
-                of_chains = jax.vmap(kernel.log_rate, in_axes=(None, 0))(target, states).astype(jnp.float32)
-                log_rate, gain = logsumexp(of_chains) - jnp.log(jnp.float32(of_chains.shape[0])), 3.0
-            # Clamped before the logarithm: the sum can be negative.
-            proposed = jnp.log(jnp.maximum(jnp.exp(memory.log_scale + log_rate) + gain * error, 1.0)) - log_rate
-        else:
-            crossings = memory.crossings + (error * memory.last_error < 0)
-            damping = _STEADY if self.rule == "steady" else jnp.sqrt(1 + crossings)
-            proposed = memory.log_scale + error / (asked * damping)
-        kernel = kernel.with_log_scale(target, proposed)
-        log_scale = kernel.log_scale(target).astype(jnp.float32)
-        steps = memory.steps + 1
-        share = (1 + _AVERAGING) / (steps + _AVERAGING)
-        return kernel, Memory(
-            steps,
-            crossings,
-            error,
-            log_scale,
-            memory.mean_log_scale + share * (log_scale - memory.mean_log_scale),
-            memory.mean_rate + share * (accept_prob - memory.mean_rate),
-        )
+        self, target: Target, kernel: Kernel, memory: Memory, states: State, info: Info
+    ) -> tuple[Kernel, Memory]:
+        """The kernel with its next scale, from the mean acceptance of all chains."""
+        assert self.rate is not None
+        accept_prob = jnp.mean(info.accept_prob)
+        error = accept_prob - self.rate
+        crossings = memory.crossings + (error * memory.last_error < 0)
+        damping = _STEADY if self.rule == "steady" else jnp.sqrt(1 + crossings)
+        kernel, log_scale = with_scale(target, kernel, memory.log_scale + error / (self.rate * damping))
+        return kernel, next_memory(memory, accept_prob, error, crossings, log_scale)
 
-    def freeze(self, target: Target, kernel: Tunable, memory: Memory) -> tuple[Tunable, AcceptanceReport]:
+    def freeze(self, target: Target, kernel: Kernel, memory: Memory) -> tuple[Kernel, AcceptanceReport]:
         """The kernel to draw with, and what was done."""
+        assert self.rate is not None
         if self.rule == "robust":
-            kernel = kernel.with_log_scale(target, memory.mean_log_scale)
-        report = AcceptanceReport(
-            kernel.parameter,
-            float(getattr(kernel, kernel.parameter)),
-            round(float(self.asked_rate(kernel)), 6),  # a float32 says 0.574 with noise in its ninth digit
-            float(memory.mean_rate),
-            int(memory.steps),
-            self.rule,
-        )
-        return kernel, report
+            kernel, _ = with_scale(target, kernel, memory.mean_log_scale)
+        return kernel, report_of(target, kernel, memory, float(self.rate), self.rule)
+
+
+# What every rule that tunes to a rate does.
+
+
+def scale_of(target: Target, kernel: Kernel) -> tuple[str, Float[Array, ""], Knob]:
+    """The name of the knob that is tuned to a rate, its value on the logarithmic scale, and the knob."""
+    found = rated_knob(kernel, target)
+    assert found is not None
+    name, knob = found
+    return name, knob.to_scale(knob.value).astype(jnp.float32), knob
+
+
+def with_scale(target: Target, kernel: Kernel, log_scale: Float[Array, ""]) -> tuple[Kernel, Float[Array, ""]]:
+    """The kernel with another scale, clipped to its limits, and the clipped logarithm."""
+    name, _, knob = scale_of(target, kernel)
+    value = jnp.clip(knob.from_scale(log_scale), knob.low, knob.high).astype(jnp.float32)
+    return kernel.with_knobs(**{name: value}), knob.to_scale(value).astype(jnp.float32)
+
+
+def first_memory(log_scale: Float[Array, ""]) -> Memory:
+    """The memory of tuning before its first step."""
+    zero = jnp.zeros((), jnp.float32)
+    return Memory(zero, zero, zero, log_scale, zero, zero)
+
+
+def next_memory(
+    memory: Memory,
+    accept_prob: Float[Array, ""],
+    error: Float[Array, ""],
+    crossings: Float[Array, ""],
+    log_scale: Float[Array, ""],
+) -> Memory:
+    """The memory after one more step; its means weigh later steps more."""
+    steps = memory.steps + 1
+    share = (1 + _AVERAGING) / (steps + _AVERAGING)
+    return Memory(
+        steps,
+        crossings,
+        error,
+        log_scale,
+        memory.mean_log_scale + share * (log_scale - memory.mean_log_scale),
+        memory.mean_rate + share * (accept_prob - memory.mean_rate),
+    )
+
+
+def report_of(target: Target, kernel: Kernel, memory: Memory, rate: float, rule: str) -> AcceptanceReport:
+    """What was asked for, reached and chosen."""
+    name, _, knob = scale_of(target, kernel)
+    # A float32 says 0.574 with noise in its ninth digit.
+    return AcceptanceReport(name, float(knob.value), round(rate, 6), float(memory.mean_rate), int(memory.steps), rule)

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 import tyro
 
-from discrax.bench.suite import Size, aliases, shipped
+from discrax.bench.plan.suite import Size, aliases, shipped
 
 
 def list_suites(size: Size = Size.DEFAULT, /) -> None:
@@ -54,9 +54,9 @@ def run(
             or to keep them beside the new ones.
         data: The folder with data sets such as MNIST; by default the environment variable DISCRAX_DATA.
     """
-    from discrax.bench.executors import get_executor
-    from discrax.bench.report import write_report
-    from discrax.bench.run import default_folder, run_suites
+    from discrax.bench.execute.executors import get_executor
+    from discrax.bench.execute.run import default_folder, run_suites
+    from discrax.bench.report.write import write_report
     from discrax.data import use_data
 
     if quick and paper:
@@ -95,7 +95,7 @@ def report(folder: Path, /, out: Path | None = None) -> None:
         folder: Of the run.
         out: Where to write them; by default into the run.
     """
-    from discrax.bench.report import write_report
+    from discrax.bench.report.write import write_report
 
     for path in write_report(folder, out):
         print(path)
@@ -110,7 +110,7 @@ def compare(first: Path, second: Path, /) -> None:
     """
     from rich.console import Console
 
-    from discrax.bench.compare import compare_runs
+    from discrax.bench.report.compare import compare_runs
 
     Console().print(compare_runs(first, second))
 

@@ -1,7 +1,7 @@
 """The only loop in the house: a compiled scan over steps of a vmap over chains; the host sees a chunk, not a step.
 
 Step t of chain c uses the key `fold_in(key_c, t)` and nothing else, so the draws do not depend on the chunk length,
-on the number of chains or on what is recorded.
+on the number of chains or on who looks at them.
 """
 
 import time
@@ -12,29 +12,26 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Integer, Key, UInt32
+from jaxtyping import Array, Integer, Key, UInt32
 
 from discrax.core import random
 from discrax.core.kernel import Info, Kernel, State
-from discrax.core.programs import Batched, compiled
-from discrax.core.statistics import add_to_moments, no_moments
-from discrax.core.stochastic import renewed
-from discrax.core.target import Target, temper
+from discrax.core.observers import Observer
+from discrax.core.programs import compiled
+from discrax.core.target import Target
 
 
 @runtime_checkable
 class Adapter(Protocol):
     """Tunes a kernel from what the whole ensemble did, one update a step, inside the scan."""
 
-    def check(self, kernel: Any) -> None:
-        """Raises a ValueError if it cannot tune this kernel."""
+    def plan(self, target: Target, kernel: Any, num_steps: int) -> "Adapter":
+        """The adapter laid out for a kernel and a number of steps; a ValueError if it cannot tune this kernel."""
         ...
 
-    def planned(self, kernel: Any, num_steps: int) -> "Adapter":
-        """The adapter with its schedule laid out for a number of steps."""
+    def init(self, target: Target, kernel: Any) -> Any:
+        """What it remembers before the first step."""
         ...
-
-    def init(self, target: Target, kernel: Any) -> Any: ...
 
     def update(self, target: Target, kernel: Any, memory: Any, states: State, info: Info) -> tuple[Any, Any]:
         """The next (kernel, memory), given where the chains are now and what their step was like."""
@@ -45,57 +42,29 @@ class Adapter(Protocol):
         ...
 
 
-STATS = (*Info._fields, "lp")  # what is recorded of every draw
-
-
 class Ensemble(NamedTuple):
     """All that a run carries from one chunk to the next."""
 
     step: UInt32[Array, ""]
     states: State  # every leaf has a leading axis of chains
     kernel: Kernel
-    memory: Any  # of the adapter
-    moments: Any  # running moments of draws and statistics, or None
-    best: Any = None  # the `Best` of each chain so far, where a search wants it
+    memory: Any = None  # of the adapter
+    observed: tuple[Any, ...] = ()  # what each observer remembers
 
 
-class Best(NamedTuple):
-    """The most probable state a chain has been in."""
-
-    x: Integer[Array, "*shape"]
-    log_prob: Float[Array, ""]  # untempered
-
-
-class Recorded(NamedTuple):
-    """What a chunk hands to the host; axes are (draw, chain, ...)."""
-
-    kept: Any
-    stats: dict[str, Array]
-
-
-class Recorder(NamedTuple):
-    """What to keep of a draw: a function of the codes, or running moments of the embedding."""
-
-    keep: Callable[[Array], Any] | None
-    moments: bool = False
-
-
-def start(
-    target: Target, kernel: Kernel, x: Integer[Array, "..."], recorder: Recorder, *, batched: Batched = False
-) -> tuple[Ensemble, float]:
+def start(target: Target, kernel: Kernel, x: Integer[Array, "chains *shape"]) -> tuple[Ensemble, float]:
     """The ensemble before its first step, and the seconds its compilation took."""
-    program, compile_seconds = compiled(_start, (target, kernel, x), {"with_moments": recorder.moments}, batched)
-    return program((target, kernel, x)), compile_seconds
+    program, compile_seconds = compiled(_start, (target, kernel, x), {})
+    return Ensemble(jnp.zeros((), jnp.uint32), program((target, kernel, x)), kernel), compile_seconds
 
 
-def _start(target: Target, kernel: Kernel, x: Integer[Array, "chains *shape"], *, with_moments: bool) -> Ensemble:
-    states = jax.vmap(kernel.init, in_axes=(None, 0))(target, x)
-    moments = None
-    if with_moments:
-        sites = jax.vmap(lambda x: no_moments(target.space.embed(x)))(x)
-        scalars = jax.vmap(lambda _: no_moments(jnp.zeros(len(STATS))))(x)
-        moments = (sites, scalars)
-    return Ensemble(jnp.zeros((), jnp.uint32), states, kernel, None, moments)
+def _start(target: Target, kernel: Kernel, x: Integer[Array, "chains *shape"]) -> State:
+    return jax.vmap(kernel.init, in_axes=(None, 0))(target, x)
+
+
+def first_memories(target: Target, states: State, *, observers: tuple[Observer, ...]) -> tuple[Any, ...]:
+    """What observers remember before the first step."""
+    return tuple(observer.init(target, states) for observer in observers)
 
 
 def run_chunk(
@@ -106,52 +75,45 @@ def run_chunk(
     *,
     num_draws: int,
     thinning: int,
-    recorder: Recorder,
-) -> tuple[Ensemble, Recorded, Float[Array, ""]]:
+    observers: tuple[Observer, ...] = (),
+) -> tuple[Ensemble, tuple[Any, ...], Info]:
     """`num_draws` times `thinning` steps of all chains. With an adapter the kernel is tuned after every step.
 
-    Also returns the mean acceptance probability of the chunk, for those who watch.
+    Also returns what the observers hand to the host, axes (draw, chain, ...), and the mean `Info` of the chunk.
     """
     kernel_arrays, kernel_static = eqx.partition(ensemble.kernel, eqx.is_array)
+    watching = tuple(observer for observer in observers if observer.sees_every_step)
 
     def one_step(carry, _):
-        step, states, arrays, memory, best = carry
+        step, states, arrays, memory, watched = carry
         kernel = eqx.combine(arrays, kernel_static)
         step_keys = jax.vmap(random.fold_in, in_axes=(0, None))(keys, step)
         states, info = jax.vmap(kernel.step, in_axes=(0, None, 0))(step_keys, target, states)
         if adapter is not None:
             kernel, memory = adapter.update(target, kernel, memory, states, info)
             arrays = eqx.filter(kernel, eqx.is_array)
-        if best is not None:
-            best = jax.vmap(_better)(best, states)
-        return (step + jnp.uint32(1), states, arrays, memory, best), info
+        watched = tuple(o.look(target, m, states, info)[0] for o, m in zip(watching, watched, strict=True))
+        return (step + jnp.uint32(1), states, arrays, memory, watched), info
 
     def one_draw(carry, _):
-        moving, moments = carry
+        moving, resting = carry
         moving, infos = jax.lax.scan(one_step, moving, None, length=thinning)
-        states = moving[1]
-        stats = _thin(infos)._asdict() | {"lp": temper(target, states.log_prob).astype(jnp.float32)}
-        acceptance = jnp.mean(stats["accept_prob"])
-        if moments is not None:
-            sites, scalars = moments
-            add = jax.vmap(add_to_moments)
-            together = jnp.stack([jnp.asarray(stat, jnp.float32) for stat in stats.values()], axis=-1)
-            sites = add(sites, jax.vmap(target.space.embed)(states.x), stats["log_weight"])
-            moments, stats = (sites, add(scalars, together, jnp.zeros_like(stats["log_weight"]))), {}
-        kept = None if recorder.keep is None else jax.vmap(recorder.keep)(states.x)
-        return (moving, moments), (Recorded(kept, stats), acceptance)
+        states, info = moving[1], _thin(infos)
+        seen = [o.look(target, m, states, info) for o, m in zip(calm, resting, strict=True)]
+        return (moving, tuple(memory for memory, _ in seen)), (tuple(handed for _, handed in seen), info)
 
-    moving = (ensemble.step, ensemble.states, kernel_arrays, ensemble.memory, ensemble.best)
-    carry = (moving, ensemble.moments)
-    (moving, moments), (recorded, acceptance) = jax.lax.scan(one_draw, carry, None, length=num_draws)
-    step, states, arrays, memory, best = moving
-    after = Ensemble(step, states, eqx.combine(arrays, kernel_static), memory, moments, best)
-    return after, recorded, jnp.mean(acceptance)
-
-
-def _better(best: Best, state: State) -> Best:
-    is_better = state.log_prob > best.log_prob
-    return Best(jnp.where(is_better, state.x, best.x), jnp.where(is_better, state.log_prob, best.log_prob))
+    calm = tuple(observer for observer in observers if not observer.sees_every_step)
+    pairs = list(zip(observers, ensemble.observed, strict=True))
+    watched = tuple(memory for observer, memory in pairs if observer.sees_every_step)
+    resting = tuple(memory for observer, memory in pairs if not observer.sees_every_step)
+    moving = (ensemble.step, ensemble.states, kernel_arrays, ensemble.memory, watched)
+    (moving, resting), (handed, infos) = jax.lax.scan(one_draw, (moving, resting), None, length=num_draws)
+    step, states, arrays, memory, watched = moving
+    watched, resting, handed = iter(watched), iter(resting), iter(handed)
+    observed = tuple(next(watched if observer.sees_every_step else resting) for observer in observers)
+    handed = tuple(None if observer.sees_every_step else next(handed) for observer in observers)
+    after = Ensemble(step, states, eqx.combine(arrays, kernel_static), memory, observed)
+    return after, handed, jax.tree.map(lambda stat: jnp.mean(stat.astype(jnp.float32)), infos)
 
 
 def _thin(infos: Info) -> Info:
@@ -173,10 +135,12 @@ def _thin(infos: Info) -> Info:
 
 
 class Chunk(NamedTuple):
+    """What the host gets of a chunk of draws."""
+
     ensemble: Ensemble
-    recorded: Recorded
+    handed: tuple[Any, ...]  # by each observer; axes (draw, chain, ...)
     num_draws: int
-    acceptance: float
+    info: Info  # means over the chunk
     seconds: float
     compile_seconds: float
 
@@ -190,28 +154,35 @@ def drive(
     chunk: int,
     thinning: int = 1,
     adapter: Adapter | None = None,
-    recorder: Recorder,
-    resize: Callable[[Kernel], Kernel] = lambda kernel: kernel,
-    batched: Batched = False,
+    observers: tuple[Observer, ...] = (),
+    before_chunk: Callable[[Target, Kernel], tuple[Target, Kernel]] | None = None,
+    axes: Any = None,
 ) -> Iterator[Chunk]:
-    """Runs `num_draws` draws chunk by chunk. `resize` may change the kernel's static sizes between chunks.
+    """Runs `num_draws` draws chunk by chunk.
 
-    `batched`: every array has a leading axis, and what stands at one place of it is a run of its own; of "one target",
-    a `Tempered` one, only the temperature has.
+    - `before_chunk` may change the target's arrays and the kernel, its static sizes too.
+    - `observers` go on with what they remember in the ensemble, else they begin.
+    - `axes`: of the target's arrays, where several runs lie along a leading axis of all other arrays.
     """
+    compile_seconds, places = 0.0, lambda *axes_: None if axes is None else axes_
+    if len(ensemble.observed) != len(observers):
+        arguments = (target, ensemble.states)
+        program, compile_seconds = compiled(first_memories, arguments, {"observers": observers}, places(axes, 0))
+        ensemble = ensemble._replace(observed=program(arguments))
     done = 0
     while done < num_draws:
         length = min(chunk, num_draws - done)
-        ensemble = ensemble._replace(kernel=resize(ensemble.kernel))
-        settings = {"num_draws": length, "thinning": thinning, "recorder": recorder}
-        target = renewed(target)
+        if before_chunk is not None:
+            target, kernel = before_chunk(target, ensemble.kernel)
+            ensemble = ensemble._replace(kernel=kernel)
+        settings = {"num_draws": length, "thinning": thinning, "observers": observers}
         arguments = (keys, target, ensemble, adapter)
-        program, compile_seconds = compiled(run_chunk, arguments, settings, batched)
+        program, more = compiled(run_chunk, arguments, settings, places(0, axes, 0, 0))
         begin = time.perf_counter()
-        ensemble, recorded, acceptance = jax.block_until_ready(program(arguments))
+        ensemble, handed, info = jax.block_until_ready(program(arguments))
         seconds = time.perf_counter() - begin
-        yield Chunk(ensemble, recorded, length, float(jnp.mean(acceptance)), seconds, compile_seconds)
-        done += length
+        yield Chunk(ensemble, handed, length, info, seconds, compile_seconds + more)
+        done, compile_seconds = done + length, 0.0
 
 
 def chunk_length(num_draws: int, work_per_draw: float) -> int:

@@ -26,6 +26,7 @@ class UnusableFile(OSError):
 
     @staticmethod
     def because(path: str | Path, error: OSError) -> "UnusableFile":
+        """With the reason that the system gives."""
         return UnusableFile(path, (error.strerror or str(error)).lower().rstrip("."))
 
 

@@ -1,16 +1,18 @@
 """Kernels: one step of one chain, as a pure function.
 
-Adaptation and the driver see a kernel through abstract classes: every kernel is a `Kernel`; one with a scale that can
-be tuned to an acceptance rate is `Tunable`; one with fields that are tuned by trying values is `Probed`; one whose
-arrays have a static capacity is `Sized`.
+Adaptation and the driver see a kernel through one abstract class. What warm-up may turn is its mapping of `knobs`; what
+must be found before it runs (the size of its arrays, second derivatives of the target) is found by its `prepare`.
 """
 
 import dataclasses
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Integer, PRNGKeyArray
 
 from discrax.core.checks import describe
@@ -39,21 +41,60 @@ class Info(NamedTuple):
     is_invalid: Bool[Array, ""]  # the log-probability at the proposal was NaN or +inf
 
 
+class Knob(NamedTuple):
+    """A number of a kernel that warm-up may turn: what it is now, its limits, and what is known of good values."""
+
+    value: Float[Array, ""]
+    low: float | Float[Array, ""]
+    high: float | Float[Array, ""]
+    tries: tuple[float, ...] = (0.05, 0.5, 5.0, 50.0, 500.0)  # the values to try first
+    rate: float | None = None  # the acceptance rate at which it is most efficient, where theory knows one
+    # An increasing coordinate for tuning to a rate: one unit of it multiplies the number of moves by about e.
+    to_scale: Callable[[Array], Array] = jnp.log
+    from_scale: Callable[[Array], Array] = jnp.exp
+
+
 class Kernel(eqx.Module):
-    """A Markov kernel. Its tunables are leaves: changing them never recompiles."""
+    """A Markov kernel. Its knobs are leaves: changing them never recompiles."""
 
     spaces: ClassVar[tuple[type[Space], ...]] = (Space,)  # the spaces it takes
     needs: ClassVar[tuple[type[Target], ...]] = ()  # capabilities a target must offer
     is_exact: ClassVar[bool] = True  # False where it samples another law than the target's, if a near one
     uses_gradient: ClassVar[bool] = False  # where the target has no exact ratios, it must be differentiable
     sites_changed: ClassVar[int | str | None] = None  # in a step: a number, the field that has it, or None for all
+    capacity: ClassVar[int | None] = None  # a static field where arrays of what a step changes have a size; it may grow
+    evaluates_levels: ClassVar[bool] = False  # a step evaluates the target at every level of a site, or of all sites
 
     @abstractmethod
-    def init(self, target: Target, x: Integer[Array, "*shape"]) -> State: ...
+    def init(self, target: Target, x: Integer[Array, "*shape"]) -> State:
+        """The state of a chain that starts at x."""
 
     @abstractmethod
     def step(self, key: PRNGKeyArray, target: Target, state: State) -> tuple[State, Info]:
         """One step of one chain (no batch axis)."""
+
+    def knobs(self, target: Target) -> dict[str, Knob]:
+        """What warm-up may turn, by name; nothing by default."""
+        return {}
+
+    def with_knobs(self, **values: Float[Array, ""]) -> "Kernel":
+        """The kernel with other values of its knobs; the caller keeps to their limits."""
+        return replaced(self, **values)
+
+    @property
+    def is_prepared(self) -> bool:
+        """False while it lacks what `prepare` would give it; it is a valid kernel all the same."""
+        return True
+
+    def prepare(
+        self, target: Target, *, tuning: bool, draws: Integer[np.ndarray, "chains draws *shape"] | None = None
+    ) -> tuple["Kernel", str | None]:
+        """The kernel ready to run on a target, and a sentence about what was done, if there is one to tell.
+
+        Called on the host, before a run and between its chunks. With `tuning` its knobs may be turned, so its arrays
+        have room to grow. From the `draws` of a burn-in it may learn what the target does not tell.
+        """
+        return self, None
 
 
 def sites_per_step(kernel: Kernel, space: Space) -> float:
@@ -86,50 +127,22 @@ def check_fits(kernel: Kernel, target: Target) -> None:
             )
 
 
-class Tunable(Kernel):
-    """A kernel with one scale. Adaptation moves its logarithm; larger scales jump further and are accepted less."""
-
-    parameter: ClassVar[str]  # the name of the tuned field
-    target_rate: ClassVar[float]  # the acceptance rate at which the papers find it most efficient
-
-    @abstractmethod
-    def log_scale(self, target: Target) -> Float[Array, ""]: ...
-
-    @abstractmethod
-    def with_log_scale(self, target: Target, value: Float[Array, ""]) -> "Tunable":
-        """The kernel with another scale, clipped to what makes sense."""
+def rated_knob(kernel: Kernel, target: Target) -> tuple[str, Knob] | None:
+    """The knob that can be tuned to an acceptance rate, and its name."""
+    return next(((name, knob) for name, knob in kernel.knobs(target).items() if knob.rate is not None), None)
 
 
-class Rated(Tunable):
-    """A kernel whose scale is the time that rates g of all single-site changes have to act."""
+def reevaluate(kernel: Kernel, target: Target, state: State) -> State:
+    """The state of a chain whose target has changed under it.
 
-    @abstractmethod
-    def log_rate(self, target: Target, state: State) -> Float[Array, ""]:
-        """log Z(x): the logarithm of the sum of all rates."""
+    Integers in a cache say where a scan of the sites is, and stay; the rest is evaluated anew.
+    """
+    fresh = kernel.init(target, state.x)
 
+    def newer(new: Array, old: Array) -> Array:
+        return old if jnp.issubdtype(new.dtype, jnp.integer) else new
 
-class Probed(Kernel):
-    """A kernel with scalar fields ("knobs") that are tuned by trying values."""
-
-    @property
-    @abstractmethod
-    def knobs(self) -> dict[str, tuple[float, ...]]:
-        """The names of the fields, and for each the values to try first."""
-
-    @abstractmethod
-    def knob(self, name: str) -> Float[Array, ""]: ...
-
-    @abstractmethod
-    def with_knob(self, name: str, value: Float[Array, ""]) -> "Probed":
-        """The kernel with another value of the field, clipped to what makes sense."""
-
-
-class Sized(Kernel):
-    """A kernel whose arrays have a static capacity."""
-
-    @abstractmethod
-    def sized(self, target: Target, *, room: bool) -> "Sized":
-        """The kernel with the capacity that suits its present scale; with `room` for it to grow in warm-up."""
+    return fresh._replace(cache=jax.tree.map(newer, fresh.cache, state.cache))
 
 
 def start_state(target: Target, x: Integer[Array, "*shape"]) -> State:
@@ -150,10 +163,17 @@ def replaced(module: Module, **fields: Any) -> Module:
     return copy
 
 
-def scalar_info(accept_prob, is_accepted, jump, evals, is_invalid, log_weight: float | Array = 0.0) -> Info:
+def scalar_info(
+    accept_prob: float | Array,
+    is_accepted: bool | Array,
+    jump: float | Array,
+    evals: float | Array,
+    is_invalid: bool | Array,
+    log_weight: float | Array = 0.0,
+) -> Info:
     """An `Info` whose types are the same whatever the kernel passed."""
 
-    def as_float(value):
+    def as_float(value: float | Array) -> Array:
         return jnp.asarray(value, jnp.float32)
 
     return Info(

@@ -21,6 +21,7 @@ def host_bytes() -> float:
 
 
 def device_bytes() -> float:
+    """The memory of the first device, in bytes; infinite where it does not tell."""
     stats = jax.devices()[0].memory_stats() or {}
     return float(stats.get("bytes_limit", float("inf")))
 

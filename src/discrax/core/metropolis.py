@@ -12,6 +12,8 @@ Tree = TypeVar("Tree")
 
 
 class Decision(NamedTuple):
+    """Whether a proposal is accepted."""
+
     accept_prob: Float[Array, ""]
     is_accepted: Bool[Array, ""]
     is_invalid: Bool[Array, ""]

@@ -14,16 +14,12 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, Literal
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-
-from discrax.core.target import Tempered
-
-Batched = Literal[False, True, "one target"]
 
 _MOST_PROGRAMS = 128
 _FIXED = {"discrax", "jax", "jaxlib", "numpy", "equinox", "optax", "builtins", "collections", "typing"}
@@ -48,26 +44,27 @@ def reads_user_code() -> Iterator[None]:
 
 
 def compiled(
-    function: Callable, arguments: tuple, settings: dict[str, Any], batched: Batched = False
+    function: Callable, arguments: tuple, settings: dict[str, Any], axes: Any = None
 ) -> tuple[Callable, float]:
     """`function(*arguments, **settings)` compiled ahead of time, and the seconds that took (0 if it had been before).
 
     Arrays are arguments of the program and everything else is part of it, so new parameters or tuned values never
-    compile again. A batched program is the same function of each place of the leading axis of all arrays; with "one
-    target", a `Tempered` one, only its temperature has that axis.
+    compile again. With `axes`, a tree like the arguments with an axis or None for each array, or for all arrays below
+    a node, the program is the same function of each place along these axes.
     """
     arrays, static = eqx.partition(arguments, _is_array)
     leaves, structure = jax.tree.flatten(arrays)
     static_leaves, static_structure = jax.tree.flatten(static)
     shapes = tuple((leaf.shape, str(leaf.dtype), bool(getattr(leaf, "weak_type", False))) for leaf in leaves)
     place = (shapes, _devices(leaves), jnp.result_type(float), jax.config.jax_default_matmul_precision)  # pyright: ignore
+    axes = None if axes is None else tuple(_axis_of_each(axes, arrays))
     identity = (
         function,
         structure,
         static_structure,
         tuple(map(_hashable, static_leaves)),
         tuple(sorted(settings.items())),
-        batched,
+        axes,
         place,
         _reading.get() if _has_user_code((arguments, settings)) else None,
     )
@@ -76,7 +73,7 @@ def compiled(
         if identity in _programs:
             _programs.move_to_end(identity)
             return _programs[identity], 0.0
-        program = _programs[identity] = _compile(function, arrays, static, settings, batched, place)
+        program = _programs[identity] = _compile(function, arrays, static, settings, axes, place)
     while len(_programs) > _MOST_PROGRAMS:
         _locks.pop(_programs.popitem(last=False)[0], None)
     while len(_executables) > _MOST_PROGRAMS:
@@ -85,23 +82,23 @@ def compiled(
 
 
 def _compile(
-    function: Callable, arrays: Any, static: Any, settings: dict[str, Any], batched: Batched, place: tuple
+    function: Callable,
+    arrays: Any,
+    static: Any,
+    settings: dict[str, Any],
+    axes: tuple[int | None, ...] | None,
+    place: tuple,
 ) -> Callable:
     leaves, structure = jax.tree.flatten(arrays)
     returned: dict[str, Any] = {}  # what tracing finds beside the arrays
 
-    def call(arrays):
-        out = function(*eqx.combine(arrays, static), **settings)
-        out_arrays, out_static = eqx.partition(out, eqx.is_array)
-        returned["static"] = out_static
-        return out_arrays
-
-    axes = (0,) if batched is True else (tuple(map(_axes_of_one_target, arrays)),)
-    mapped = jax.vmap(call, in_axes=axes) if batched else call
-
-    def flat(*leaves):
-        out_leaves, returned["structure"] = jax.tree.flatten(mapped(jax.tree.unflatten(structure, leaves)))
+    def call(*leaves: Any) -> list[Any]:
+        out = function(*eqx.combine(jax.tree.unflatten(structure, leaves), static), **settings)
+        out_arrays, returned["static"] = eqx.partition(out, eqx.is_array)
+        out_leaves, returned["structure"] = jax.tree.flatten(out_arrays)
         return out_leaves
+
+    flat = call if axes is None else jax.vmap(call, in_axes=axes)
 
     # Unused arguments stay: two programs of one text must take their arrays in the same places.
     lowered = jax.jit(flat, keep_unused=True).lower(*leaves)
@@ -177,7 +174,9 @@ def _is_users(node: Any) -> bool:
     return (written or "").partition(".")[0] not in _FIXED
 
 
-def _axes_of_one_target(argument: Any) -> Any:
-    if not isinstance(argument, Tempered):
-        return 0
-    return eqx.tree_at(lambda it: (it.target, it.beta), argument, (None, 0), is_leaf=lambda leaf: leaf is None)
+def _axis_of_each(axes: Any, arrays: Any) -> list[int | None]:
+    """The axis of every leaf of `arrays`, in the order of its leaves."""
+    found: list[int | None] = []
+    is_end = lambda node: node is None or isinstance(node, int)  # noqa: E731
+    jax.tree.map(lambda axis, below: found.extend([axis] * len(jax.tree.leaves(below))), axes, arrays, is_leaf=is_end)
+    return found

@@ -92,10 +92,12 @@ def to_uniform(bits: UInt32[Array, "..."]) -> Float[Array, "..."]:
 
 
 def uniform(key: PRNGKeyArray, count: int) -> Float[Array, "{count}"]:
+    """Floats in the open interval (0, 1)."""
     return to_uniform(words(key, count))
 
 
 def uniform_scalar(key: PRNGKeyArray) -> Float[Array, ""]:
+    """One float in the open interval (0, 1)."""
     return uniform(key, 1)[0]
 
 
@@ -104,8 +106,13 @@ def normal(key: PRNGKeyArray, count: int) -> Float[Array, "{count}"]:
     return np.float32(np.sqrt(2)) * jax.lax.erf_inv(2 * uniform(key, count) - 1)
 
 
-def integers(key: PRNGKeyArray, count: int, below: int | Int[Array, ""]) -> Int[Array, "{count}"]:
-    """Uniform integers in [0, below): the high word of `word * below`, biased by less than below / 2^32."""
+def integers(
+    key: PRNGKeyArray, count: int, below: int | Int[Array, ""] | Int[Array, "{count}"]
+) -> Int[Array, "{count}"]:
+    """Uniform integers in [0, below), with one bound for all or one each.
+
+    The high words of `word * below`, which are biased by less than below / 2^32.
+    """
     bits, bound = words(key, count), jnp.asarray(below, jnp.uint32)
     low_half = (bits & np.uint32(0xFFFF)) * (bound & np.uint32(0xFFFF)) >> np.uint32(16)
     cross = (bits & np.uint32(0xFFFF)) * (bound >> np.uint32(16))

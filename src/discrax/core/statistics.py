@@ -18,7 +18,7 @@ def compensated_add(
     return new_total, (new_total - total) - corrected
 
 
-class Moments(NamedTuple):
+class RunningMoments(NamedTuple):
     """Weighted running mean and variance of an array (West, 1979): memory does not grow with the draws.
 
     Weights come as logarithms, and may differ by more powers of ten than a float has: they are summed in units of the
@@ -32,6 +32,7 @@ class Moments(NamedTuple):
 
     @property
     def variance(self) -> Float[AnyArray, "..."]:
+        """Weighted, with all draws counted: no correction for small samples."""
         weight = self.scaled_weight.reshape(
             self.scaled_weight.shape + (1,) * (self.scaled_squares.ndim - self.scaled_weight.ndim)
         )
@@ -44,17 +45,20 @@ class Moments(NamedTuple):
 
     @property
     def log_weight(self) -> Float[AnyArray, "..."]:
+        """The logarithm of `weight`."""
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(np.asarray(self.scaled_weight, np.float64)) + np.asarray(self.log_largest))
 
 
-def no_moments(like: Float[Array, "..."]) -> Moments:
+def no_moments(like: Float[Array, "..."]) -> RunningMoments:
+    """Before the first draw, of arrays shaped like this one."""
     dtype = jnp.result_type(float)
     zeros = jnp.zeros(like.shape, dtype)
-    return Moments(jnp.zeros((), dtype), zeros, zeros, jnp.full((), -jnp.inf, dtype))
+    return RunningMoments(jnp.zeros((), dtype), zeros, zeros, jnp.full((), -jnp.inf, dtype))
 
 
-def add_to_moments(moments: Moments, value: Float[Array, "..."], log_weight: Float[Array, ""]) -> Moments:
+def add_to_moments(moments: RunningMoments, value: Float[Array, "..."], log_weight: Float[Array, ""]) -> RunningMoments:
+    """The moments with one more draw."""
     largest = jnp.maximum(moments.log_largest, log_weight)
     shift = jnp.where(jnp.isneginf(largest), 0, largest)  # until a draw has a weight
     smaller, weight = jnp.exp(moments.log_largest - shift), jnp.exp(log_weight - shift)
@@ -63,4 +67,4 @@ def add_to_moments(moments: Moments, value: Float[Array, "..."], log_weight: Flo
     # A draw of weight 0 at the very start must not divide 0 by 0.
     mean = moments.mean + deviation * (weight / jnp.maximum(total, jnp.finfo(total.dtype).tiny))
     squares = moments.scaled_squares * smaller + weight * deviation * (value - mean)
-    return Moments(total, mean, squares, largest)
+    return RunningMoments(total, mean, squares, largest)

@@ -8,9 +8,8 @@ estimated from the states of a burn-in.
   part f(x') - f(x) - G(x).z = z' W z / 2 of the changes of f = log pi better (Rhodes and Gutmann, 2022).
 """
 
-from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -18,7 +17,6 @@ import numpy as np
 from jaxtyping import Array, Float, Integer
 
 from discrax.core.checks import describe, real_array
-from discrax.core.kernel import Kernel
 from discrax.core.programs import compiled
 from discrax.core.target import QuadraticForm, Target, bare, inverse_temperature, offered
 
@@ -40,28 +38,6 @@ class Hessian:
         real_array("matrix", self.matrix.data if hasattr(self.matrix, "tocoo") else self.matrix)
         if not isinstance(self.origin, str):
             raise TypeError(f"origin must be words, but got {describe(self.origin)}.")
-
-
-class Preconditioned(Kernel):
-    """A kernel that wants W before it is tuned: from a quadratic target at once, else from the draws of a burn-in.
-
-    Until it has it, it is a valid kernel without second-order information.
-    """
-
-    estimator: ClassVar[str] = "least squares"  # how it likes W to be estimated
-
-    @property
-    def estimates(self) -> bool:
-        """Whether W is to be estimated even where the target could tell it."""
-        return False
-
-    @property
-    @abstractmethod
-    def is_prepared(self) -> bool: ...
-
-    @abstractmethod
-    def prepared(self, target: Target, hessian: Hessian) -> tuple["Preconditioned", str]:
-        """The kernel with W, and a sentence about it."""
 
 
 def checked_matrix(W: Any, name: str = "W") -> Any:
@@ -101,6 +77,21 @@ def exact_hessian(target: Target) -> Hessian | None:
     rows = np.concatenate([edges[:, 0], edges[apart, 1]])
     columns = np.concatenate([edges[:, 1], edges[apart, 0]])
     return Hessian(csr_array((np.concatenate([values, values[apart]]), (rows, columns)), shape=(n, n)), "W exact", True)
+
+
+def find_hessian(
+    target: Target,
+    draws: Integer[np.ndarray, "chains draws *sites"] | None,
+    *,
+    estimates: bool = False,
+    estimator: str = "least squares",
+) -> Hessian | None:
+    """W as the target tells it, else as the draws of a burn-in do, else None. With `estimates` the target is not asked.
+
+    `estimator` is one of `ESTIMATORS`.
+    """
+    hessian = None if estimates else exact_hessian(target)
+    return estimated_hessian(target, draws, estimator) if hessian is None and draws is not None else hessian
 
 
 class Pairs(NamedTuple):

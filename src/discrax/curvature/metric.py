@@ -2,8 +2,8 @@
 
 A metric can multiply, can draw e ~ N(0, M), and knows D. Its structure decides what a step costs:
 
-- `Isotropic`: W = 0 and D = 2 / eps;
-- `Spectral`: W = gamma * (a symmetric matrix by its eigenvectors), D = 2 / eps + max(0, -lambda_min(W));
+- `Isotropic`: W = 0 and D = 2 / step_size;
+- `Spectral`: W = gamma * (a symmetric matrix by its eigenvectors), D = 2 / step_size + max(0, -lambda_min(W));
 - `DenseRoot`: M = L L' with a dense L;
 - `Edges`: M is a sum over edges of rank-one matrices |W_ij| (u_i + s u_j)(u_i + s u_j)', s = sign W_ij, plus a
   diagonal, which takes D_i >= sum_j |W_ij|: both operations cost O(edges);
@@ -22,11 +22,13 @@ from jax import lax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from discrax.core import random
-from discrax.core.padding import padded_rows
+from discrax.core.sparse import padded_rows
 from discrax.core.xla import materialised
 
 
 class Metric(eqx.Module):
+    """M = W + D, as its products and its Gaussian noise."""
+
     @property
     @abstractmethod
     def diagonal(self) -> Float[Array, "*n"]:
@@ -51,11 +53,13 @@ def _matmul(matrix: Float[Array, "m m"], z: Float[Array, "..."]) -> Float[Array,
 
 
 class Isotropic(Metric):
-    eps: Float[Array, ""]
+    """W = 0, D = 2 / step_size."""
+
+    step_size: Float[Array, ""]
 
     @property
     def diagonal(self) -> Float[Array, "*n"]:
-        return (2 / self.eps).astype(jnp.result_type(float))
+        return (2 / self.step_size).astype(jnp.result_type(float))
 
     def product(self, z: Float[Array, "n *levels"]) -> Float[Array, "n *levels"]:
         return self.diagonal * z
@@ -65,23 +69,28 @@ class Isotropic(Metric):
 
 
 class Spectral(Metric):
+    """W by its eigenvectors, times gamma."""
+
     vectors: Float[Array, "m m"]  # columns
     values: Float[Array, " m"]
-    eps: Float[Array, ""]
+    step_size: Float[Array, ""]
     gamma: Float[Array, ""]
 
     @classmethod
-    def of(cls, matrix: Float[np.ndarray, "m m"], eps, gamma=1.0) -> "Spectral":
+    def of(
+        cls, matrix: Float[np.ndarray, "m m"], step_size: float | Float[Array, ""], gamma: float = 1.0
+    ) -> "Spectral":
+        """From a symmetric matrix."""
         values, vectors = np.linalg.eigh(np.asarray(matrix, float))
         to_float = lambda a: jnp.asarray(a, jnp.result_type(float))  # noqa: E731
-        scalars = (jnp.asarray(eps, jnp.float32), jnp.asarray(gamma, jnp.float32))
+        scalars = (jnp.asarray(step_size, jnp.float32), jnp.asarray(gamma, jnp.float32))
         return cls(to_float(vectors), to_float(values), *scalars)
 
     @property
     def diagonal(self) -> Float[Array, "*n"]:
-        gamma, eps = self.gamma.astype(self.values.dtype), self.eps.astype(self.values.dtype)
+        gamma, step_size = self.gamma.astype(self.values.dtype), self.step_size.astype(self.values.dtype)
         lowest = jnp.minimum(gamma * self.values[0], gamma * self.values[-1])  # a negative gamma turns the order round
-        return 2 / eps + jnp.maximum(0, -lowest)
+        return 2 / step_size + jnp.maximum(0, -lowest)
 
     def _spectrum(self) -> Float[Array, " m"]:
         return jnp.maximum(self.gamma.astype(self.values.dtype) * self.values + self.diagonal, 0)
@@ -96,6 +105,8 @@ class Spectral(Metric):
 
 
 class DenseRoot(Metric):
+    """M by a dense square root."""
+
     diagonal_values: Float[Array, " m"]
     root: Float[Array, "m m"]
     matrix: Float[Array, "m m"]
@@ -128,22 +139,30 @@ class Table(eqx.Module):
 
     @classmethod
     def of(cls, rows: np.ndarray, columns: np.ndarray, values: np.ndarray, shape: tuple[int, int]) -> "Table":
+        """From the entries of a matrix of the given shape."""
         indices, weights = padded_rows(rows, columns, values, shape[0])
         return cls(jnp.asarray(indices), jnp.asarray(weights, jnp.result_type(float)), shape[1])
 
     def product(self, z: Float[Array, "m *levels"]) -> Float[Array, "n *levels"]:
+        """The matrix times z."""
         weights = self.weights.reshape(self.weights.shape + (1,) * (z.ndim - 1))
         return jnp.sum(weights * materialised(z)[self.indices], axis=1)
 
 
 class Edges(Metric):
+    """M by noise on the edges of a graph, where its diagonal dominates."""
+
     diagonal_values: Float[Array, " n"]
     matrix: Table
     incidence: Table  # from noise on edges, and on sites where M_ii > sum_j |W_ij|, to sites
 
     @classmethod
     def of(
-        cls, edges: Int[np.ndarray, "m 2"], weights: Float[np.ndarray, " m"], own, diagonal: Float[np.ndarray, " n"]
+        cls,
+        edges: Int[np.ndarray, "m 2"],
+        weights: Float[np.ndarray, " m"],
+        own: Float[np.ndarray, " n"],
+        diagonal: Float[np.ndarray, " n"],
     ) -> "Edges":
         """`edges` join different sites, each pair once; `own` is the diagonal of W + D."""
         n, m = len(diagonal), len(edges)
@@ -182,12 +201,16 @@ class Edges(Metric):
 
 
 class SparseRoot(Metric):
+    """M = L L' by a sparse L."""
+
     diagonal_values: Float[Array, " n"]
     root: Table
     transposed: Table
 
     @classmethod
-    def of(cls, rows, columns, values, diagonal: Float[np.ndarray, " n"]) -> "SparseRoot":
+    def of(
+        cls, rows: np.ndarray, columns: np.ndarray, values: np.ndarray, diagonal: Float[np.ndarray, " n"]
+    ) -> "SparseRoot":
         """From the entries of L."""
         n = len(diagonal)
         return cls(

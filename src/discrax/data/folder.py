@@ -25,7 +25,7 @@ SOURCES = {
     "dimacs_clique": "https://github.com/jamestrimble/max-weight-clique-instances (DIMACS/weighted)",
     "bhoslib": "https://github.com/hvidberrrg/benchmark-graphs",
     "biqmac": "https://github.com/KULeuven-MICAS/openising and https://github.com/dwavesystems/qbsolv",
-    "compgraphs": "nowhere: it was made from Keras models; discrax.problems.computation makes graphs of its kind",
+    "compgraphs": "nowhere: it was made from Keras models; discrax.bench.papers.discs makes graphs of its kind",
 }
 _LAYOUTS = {  # of the arrays in a set's .npz files; nodes count from 0
     "mnist": "train_x (60000, 28, 28) and test_x (10000, 28, 28), greys 0..255",

@@ -112,6 +112,7 @@ class Summary:
         return self.num_draws * self.thinning * changed / sites
 
     def warnings(self) -> list[str]:
+        """What a user should know before trusting the draws, a sentence each."""
         lines = list(self.notes)
         if self.stuck_chains:
             chains = ", ".join(map(str, self.stuck_chains[:8])) + (", ..." if len(self.stuck_chains) > 8 else "")
@@ -139,6 +140,7 @@ class Summary:
         return lines
 
     def facts(self) -> list[tuple[str, str]]:
+        """Names and values of the table."""
         rows = [
             ("chains x draws", f"{self.num_chains} x {self.num_draws}"),
             ("acceptance", f"{self.acceptance:.3f}"),

@@ -29,6 +29,7 @@ def weights_from_logs(log_weights: Values) -> Values:
 
 
 def are_equal(weights: Values) -> bool:
+    """Whether all draws count the same."""
     return bool(np.ptp(weights) <= 1e-6 * np.abs(weights).max()) if weights.size else True
 
 
@@ -43,6 +44,7 @@ def shares(weights: Values) -> Values:
 
 
 def weighted_mean(values: Values, weights: Values) -> Float[np.ndarray, "*chains"]:
+    """Of each chain, over its draws."""
     values, parts = real_array("values", values), shares(weights)
     if values.shape != parts.shape:
         raise ValueError(f"weights must have the shape of the values, {values.shape}, but got {parts.shape}.")
@@ -50,6 +52,7 @@ def weighted_mean(values: Values, weights: Values) -> Float[np.ndarray, "*chains
 
 
 def weighted_variance(values: Values, weights: Values) -> Float[np.ndarray, "*chains"]:
+    """Of each chain, over its draws."""
     return np.sum(shares(weights) * (values - weighted_mean(values, weights)[..., None]) ** 2, axis=-1)
 
 
@@ -59,6 +62,7 @@ def effective_weights(weights: Values) -> Float[np.ndarray, "*chains"]:
 
 
 def weighted_ess(values: Values, weights: Values) -> Float[np.ndarray, "*chains"]:
+    """Effective sample size of each chain."""
     values, part = real_array("values", values), shares(weights)
     if values.shape != part.shape:
         raise ValueError(f"weights must have the shape of the values, {values.shape}, but got {part.shape}.")

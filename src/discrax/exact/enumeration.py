@@ -18,7 +18,7 @@ from jaxtyping import Array, Float, Integer, PRNGKeyArray
 
 from discrax.core import random
 from discrax.core.checks import number, real_array, whole
-from discrax.core.driver import Recorder, drive, start
+from discrax.core.driver import drive, start
 from discrax.core.kernel import Kernel, check_fits
 from discrax.core.programs import reads_user_code
 from discrax.core.space import Space
@@ -147,13 +147,13 @@ def walk(
 ) -> Integer[Array, "chains *shape"]:
     """Where independent chains are after `num_rounds` rounds of `num_steps` steps from `x` (a round is one program)."""
     check_fits(kernel, target)
+    kernel, _ = kernel.prepare(target, tuning=False)
     target.space.check(x)
     whole("num_steps", num_steps, least=1, most=10**9)
     whole("num_rounds", num_rounds, least=1, most=10**9)
     keys = random.split(random.as_threefry(key), x.shape[0])
-    nothing = Recorder(keep=None)
-    ensemble, _ = start(target, kernel, x, nothing)
-    for chunk in drive(keys, target, ensemble, num_rounds, chunk=1, thinning=num_steps, recorder=nothing):
+    ensemble, _ = start(target, kernel, x)
+    for chunk in drive(keys, target, ensemble, num_rounds, chunk=1, thinning=num_steps):
         ensemble = chunk.ensemble
     return ensemble.states.x
 

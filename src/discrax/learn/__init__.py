@@ -1,11 +1,12 @@
 """Training of energy models on data, and what they are worth."""
 
-from discrax.learn.ais import AIS, ais, rbm_log_Z
+from discrax.learn.ais import AIS, ais
 from discrax.learn.frequencies import frequencies
 from discrax.learn.mixing import mixing_curves, snapshots
 from discrax.learn.models import NetworkModel, PairwisePotts, convnet, from_function, random_couplings, resnet
 from discrax.learn.quality import covariance_error, marginal_error, mmd
 from discrax.learn.rbm import train_rbm
+from discrax.learn.rbm_normaliser import rbm_log_Z
 from discrax.learn.training import Trained, pcd
 
 __all__ = [

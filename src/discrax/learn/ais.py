@@ -19,7 +19,7 @@ the scale that meets the kernel's acceptance rate there, and the run takes scale
 
 import math
 from functools import partial
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -29,26 +29,24 @@ from jaxtyping import Array, Float, Integer, Key, PRNGKeyArray
 from numpy.typing import ArrayLike
 
 from discrax.adaptation import AcceptanceRate
-from discrax.core import checks, random
-from discrax.core.driver import Recorder, chunk_length, drive, start
+from discrax.adaptation.acceptance import scale_of, with_scale
+from discrax.core import random
+from discrax.core.driver import chunk_length
 from discrax.core.interrupts import Interrupts
-from discrax.core.kernel import Kernel, Sized, State, Tunable, replaced
-from discrax.core.levels import draw_levels
+from discrax.core.kernel import Kernel, State, rated_knob, reevaluate, replaced
 from discrax.core.programs import compiled, reads_user_code
-from discrax.core.space import Categorical, Space
-from discrax.core.target import Evaluation, ExactRatios, Target, check_target, evaluate, offered, temper
+from discrax.core.target import Target, check_target
+from discrax.learn.bridge import AnyBridge, bridge_to
 from discrax.samplers import build_kernel
-from discrax.sampling.checks import check_gradient, check_run_memory
+from discrax.sampling.checks import check_run_memory
 from discrax.sampling.progress import ProgressBar, wants_progress
-from discrax.sampling.sample import work_per_step
-from discrax.targets.rbm import RBM, CategoricalRBM
+from discrax.sampling.run import Run, work_per_step
 
 _KNOTS = np.linspace(0, 1, 21)[1:]  # where the pilot tunes
 _PILOT_CHAINS, _PILOT_STEPS = 20, 50
 _RESAMPLES = 2000
 _FEW = 10  # effective weights
 _ROWS_AT_ONCE = 256
-_STATES_AT_ONCE, _MOST_STATES = 1 << 12, 1 << 26
 
 
 class AIS(NamedTuple):
@@ -125,10 +123,9 @@ def ais(
             raise ValueError(f"{name} must be a whole number, at least {least}, but got {count!r}.")
     check_run_memory(target.space, "moments", num_chains, num_temperatures, 0)
     bridge = bridge_to(target, base)
-    kernel = build_kernel(sampler, bridge)
+    kernel = build_kernel(sampler, bridge)  # checked before anything is drawn
     if not kernel.is_exact:
         raise ValueError(f"{type(kernel).__name__} does not leave its target invariant, so weights would be wrong.")
-    check_gradient(bridge, kernel)
     with Interrupts() as interrupts:  # a part of the temperatures is no estimate: a signal ends it between chunks
         estimate = _annealed(
             key, bridge, kernel, num_chains, num_temperatures, steps, wants_progress(progress), interrupts
@@ -139,7 +136,7 @@ def ais(
 
 def _annealed(
     key: PRNGKeyArray,
-    bridge: "_Bridge",
+    bridge: "AnyBridge",
     kernel: Kernel,
     num_chains: int,
     num_temperatures: int,
@@ -148,12 +145,10 @@ def _annealed(
     interrupts: Interrupts,
 ) -> AIS:
     for_pilot, for_starts, for_chains = split_key(key, 3)
-    kernel, scales = _tuned(for_pilot, bridge, kernel, min(num_chains, _PILOT_CHAINS))
+    kernel, scales = _tune(for_pilot, bridge, kernel, min(num_chains, _PILOT_CHAINS))
 
-    x = _draws(for_starts, bridge, num_chains)
     keys = split_key(for_chains, num_chains)
-    ensemble, _ = start(replaced(bridge, beta=jnp.ones_like(bridge.beta)), kernel, x, Recorder(keep=None))
-    states = ensemble.states
+    states = Run.at(keys, bridge, kernel, _draws(for_starts, bridge, num_chains)).ensemble.states
     _check_start(np.asarray(states.log_prob))
     log_weights, acceptance = np.zeros(num_chains), []
     chunk = chunk_length(num_temperatures, work_per_step(bridge, num_chains) * (steps + 1))
@@ -171,101 +166,6 @@ def _annealed(
     return _estimate(log_weights, np.asarray(states.x), np.concatenate(acceptance))
 
 
-# --- The bridge ------------------------------------------------------------------------------------------------------
-
-
-class _Bridge(Target):
-    """log p_b. On binary, spin and one-hot embeddings log p_0 is linear: offset + weights.e."""
-
-    space: Space
-    target: Target
-    log_probs: Float[Array, "n levels"]  # of the levels of each site under p_0
-    weights: Float[Array, "..."]
-    offset: Float[Array, ""]
-    beta: Float[Array, ""]
-
-    def gap(self, e: Float[Array, "..."]) -> Float[Array, ""]:
-        """log p_1 - log p_0."""
-        return self.target.log_prob(e) - self.base_log_prob(e)
-
-    def base_log_prob(self, e: Float[Array, "..."]) -> Float[Array, ""]:
-        return self.offset + jnp.sum(self.weights * e)
-
-    def log_prob(self, e: Float[Array, "..."]) -> Float[Array, ""]:
-        return (1 - self.beta) * self.base_log_prob(e) + self.beta * self.target.log_prob(e)
-
-    def draw(self, key: PRNGKeyArray) -> Integer[Array, "*shape"]:
-        """A draw of p_0."""
-        space = self.space
-        codes = draw_levels(random.words(key, space.num_sites), self.log_probs)
-        x = codes.reshape(space.shape).astype(space.dtype)
-        return x if space.frozen is None else jnp.where(space.frozen.mask, space.frozen.codes, x)
-
-
-class Bridge(_Bridge):
-    """Of a target whose log-ratios come from its gradient."""
-
-
-class ExactBridge(_Bridge, ExactRatios):
-    """Of a target with exact log-ratios."""
-
-    def evaluate(self, x: Integer[Array, "*shape"]) -> Evaluation:
-        there = evaluate(self.target, x)
-        of_base = self.space.ratios_from_gradient(x, self.weights)
-        return Evaluation(
-            (1 - self.beta) * self.base_log_prob(self.space.embed(x)) + self.beta * temper(self.target, there.log_prob),
-            (1 - self.beta) * of_base + self.beta * temper(self.target, there.ratios),
-        )
-
-
-def bridge_to(target: Target, base: ArrayLike | None) -> Bridge | ExactBridge:
-    """The bridge to a target, at its target end."""
-    space, real = target.space, jnp.result_type(float)
-    log_probs = np.log(_base(space, base))
-    is_free = np.ones(space.num_sites, bool) if space.frozen is None else ~np.asarray(space.frozen.mask).reshape(-1)
-    if isinstance(space, Categorical):
-        weights, constants = np.where(is_free[:, None], log_probs, 0), np.zeros(space.num_sites)
-        weights = weights.reshape(*space.shape, space.num_levels)
-    elif space.has_two_levels:
-        low, high = np.asarray(space.values, np.float64)  # pyright: ignore[reportAttributeAccessIssue]
-        slopes = np.where(is_free, (log_probs[:, 1] - log_probs[:, 0]) / (high - low), 0)
-        weights, constants = slopes.reshape(space.shape), log_probs[:, 0] - slopes * low
-    else:  # uniform
-        weights, constants = np.zeros(space.shape), log_probs[:, 0]
-    family = Bridge if offered(target, ExactRatios) is None else ExactBridge
-    return family(
-        space=space,
-        target=target,
-        log_probs=jnp.asarray(log_probs, real),
-        weights=jnp.asarray(weights, real),
-        offset=jnp.asarray(constants[is_free].sum(), real),
-        beta=jnp.ones((), real),
-    )
-
-
-def _base(space: Space, base: ArrayLike | None) -> Float[np.ndarray, "n levels"]:
-    """The probabilities of all levels of all sites."""
-    if base is None:
-        return np.full((space.num_sites, space.num_levels), 1 / space.num_levels)
-    if not isinstance(space, Categorical) and not space.has_two_levels:
-        raise ValueError("A base other than the uniform one is for binary, spin and categorical spaces; leave it out.")
-    given = checks.real_array("base", base)
-    expected = space.shape if space.has_two_levels else (*space.shape, space.num_levels)
-    if given.shape != expected:
-        raise ValueError(f"base must hold probabilities of shape {expected}, but has shape {given.shape}.")
-    if not ((given > 0) & (given < 1)).all():
-        raise ValueError(
-            f"Probabilities of the base lie strictly between 0 and 1, but they run from {given.min():.4g} to "
-            f"{given.max():.4g}; `frequencies(rows)` clips those of data."
-        )
-    if space.has_two_levels:
-        return np.stack([1 - given.reshape(-1), given.reshape(-1)], axis=-1)
-    totals = given.sum(axis=-1, keepdims=True)
-    if np.abs(totals - 1).max() > 1e-3:
-        raise ValueError(f"The levels of each site of the base sum to 1, but one sums to {totals.flat[0]:.4g}.")
-    return (given / totals).reshape(space.num_sites, space.num_levels)
-
-
 # Compiled: op by op these are slow.
 @partial(jax.jit, static_argnums=1)
 def split_key(key: PRNGKeyArray, num: int) -> Key[Array, " num"]:
@@ -273,43 +173,35 @@ def split_key(key: PRNGKeyArray, num: int) -> Key[Array, " num"]:
 
 
 @eqx.filter_jit
-def _draws(key: PRNGKeyArray, bridge: _Bridge, num: int) -> Integer[Array, "num *shape"]:
+def _draws(key: PRNGKeyArray, bridge: AnyBridge, num: int) -> Integer[Array, "num *shape"]:
     return jax.vmap(bridge.draw)(random.split(key, num))
 
 
 # --- The run ---------------------------------------------------------------------------------------------------------
 
 
-def _tuned(
-    key: PRNGKeyArray, bridge: _Bridge, kernel: Kernel, num_chains: int
+def _tune(
+    key: PRNGKeyArray, bridge: AnyBridge, kernel: Kernel, num_chains: int
 ) -> tuple[Kernel, Float[Array, " knots"] | None]:
     """The kernel with room for all its scales, and their logarithms at the temperatures of the pilot."""
-    if not isinstance(kernel, Tunable):
-        return kernel.sized(bridge, room=False) if isinstance(kernel, Sized) else kernel, None
+    if rated_knob(kernel, bridge) is None:
+        return kernel.prepare(bridge, tuning=False)[0], None
 
     for_draws, for_knots = split_key(key, 2)
-    x, scales, recorder = _draws(for_draws, bridge, num_chains), [], Recorder(keep=None)
-    adapter, tuned = AcceptanceRate().planned(kernel, _PILOT_STEPS), cast(Any, kernel)
+    x, scales = _draws(for_draws, bridge, num_chains), []
     for b, of_knot in zip(_KNOTS, split_key(for_knots, len(_KNOTS)), strict=True):
-        if isinstance(tuned, Sized):
-            tuned = cast(Any, tuned.sized(bridge, room=True))
         here = replaced(bridge, beta=jnp.asarray(b, bridge.beta.dtype))
-        ensemble, _ = start(here, tuned, x, recorder)
-        ensemble = ensemble._replace(memory=adapter.init(here, tuned))
-        keys = split_key(of_knot, num_chains)
-        (chunk,) = drive(keys, here, ensemble, _PILOT_STEPS, chunk=_PILOT_STEPS, adapter=adapter, recorder=recorder)
-        x = chunk.ensemble.states.x
-        tuned, _ = adapter.freeze(here, cast(Any, chunk.ensemble.kernel), chunk.ensemble.memory)
-        scales.append(tuned.log_scale(bridge))
+        run = Run.at(split_key(of_knot, num_chains), here, kernel, x).tune(AcceptanceRate(), _PILOT_STEPS)
+        x, kernel = run.ensemble.states.x, run.ensemble.kernel
+        scales.append(scale_of(bridge, kernel)[1])
     table = jnp.stack(scales)
-    if isinstance(tuned, Sized):
-        tuned = cast(Any, tuned).with_log_scale(bridge, jnp.max(table)).sized(bridge, room=False)
-    return tuned, table
+    kernel, _ = with_scale(bridge, kernel, jnp.max(table))
+    return kernel.prepare(bridge, tuning=False)[0], table
 
 
 def _anneal(
     keys: Key[Array, " chains"],
-    bridge: _Bridge,
+    bridge: AnyBridge,
     kernel: Kernel,
     scales: Float[Array, " knots"] | None,
     states: State,
@@ -327,16 +219,13 @@ def _anneal(
         last, b = t.astype(real) / num_temperatures, (t + 1).astype(real) / num_temperatures
         here, tuned = replaced(bridge, beta=b), kernel
         if scales is not None:
-            assert isinstance(kernel, Tunable)
-            tuned = kernel.with_log_scale(here, jnp.interp(b, jnp.asarray(_KNOTS, real), scales).astype(scales.dtype))
+            here_scale = jnp.interp(b, jnp.asarray(_KNOTS, real), scales).astype(scales.dtype)
+            tuned, _ = with_scale(here, kernel, here_scale)
 
-        def one_chain(key, state):
+        def one_chain(key: PRNGKeyArray, state: State) -> tuple[State, Array, Array]:
             gained = (b - last) * bridge.gap(bridge.space.embed(state.x))
-            fresh = tuned.init(here, state.x)
-            # Integers in a cache say where a scan of the sites is: it goes on. The rest is of another temperature.
-            cache = jax.tree.map(lambda new, old: new if _is_float(new) else old, fresh.cache, state.cache)
             step = lambda state, s: tuned.step(random.fold_in(key, t * steps + s), here, state)  # noqa: E731
-            state, infos = jax.lax.scan(step, fresh._replace(cache=cache), jnp.arange(steps))
+            state, infos = jax.lax.scan(step, reevaluate(tuned, here, state), jnp.arange(steps))
             return state, gained, jnp.mean(infos.accept_prob)
 
         states, gained, accepted = jax.vmap(one_chain)(keys, states)
@@ -345,10 +234,6 @@ def _anneal(
     nothing = jnp.zeros(keys.shape[0], real)
     (states, gained), accepted = jax.lax.scan(one_temperature, (states, nothing), done + jnp.arange(count))
     return states, gained, accepted
-
-
-def _is_float(leaf: Array) -> bool:
-    return jnp.issubdtype(leaf.dtype, jnp.floating)
 
 
 def _check_start(values: Float[np.ndarray, " chains"]) -> None:
@@ -394,52 +279,3 @@ def log_probs_of(target: Target, rows: Integer[np.ndarray, "rows *shape"]) -> Fl
 
 def _log_probs(target: Target, rows: Integer[Array, "rows *shape"]) -> Float[Array, " rows"]:
     return jax.lax.map(lambda x: target.log_prob(target.space.embed(x)), rows, batch_size=_ROWS_AT_ONCE)
-
-
-# --- Machines whose Z can be summed ----------------------------------------------------------------------------------
-
-
-def rbm_log_Z(machine: RBM | CategoricalRBM) -> float:  # noqa: N802
-    """log Z exactly, as a sum over all states of the smaller layer, at most 2^26 of them (25 units take minutes)."""
-    if not isinstance(machine, RBM | CategoricalRBM):
-        raise TypeError(f"machine must be an RBM or a CategoricalRBM, but got {checks.describe(machine)}; use `ais`.")
-    hidden, sites, levels = machine.hidden_bias.shape[0], machine.space.num_sites, machine.space.num_levels
-    over_hidden = hidden * math.log(2) <= sites * math.log(levels)
-    num_digits, num_values = (hidden, 2) if over_hidden else (sites, levels)
-    if num_digits * math.log(num_values) > math.log(_MOST_STATES) + 1e-9:
-        raise ValueError(
-            f"The smaller layer has {num_values}^{num_digits} states, but a sum over at most 2^26 is feasible; "
-            "use `ais`."
-        )
-    settings = {"over_hidden": over_hidden, "num_states": num_values**num_digits}
-    program, _ = compiled(_log_block_sums, (machine,), settings)
-    blocks = np.asarray(program((machine,)), np.float64)
-    return float(np.log(np.exp(blocks - blocks.max()).sum()) + blocks.max())
-
-
-def _log_block_sums(machine: RBM | CategoricalRBM, *, over_hidden: bool, num_states: int) -> Float[Array, " blocks"]:
-    """log of the sums of exp(free energy of a layer's state), the states in blocks."""
-    W = machine.weights.reshape(machine.hidden_bias.shape[0], -1)
-    b = machine.visible_bias.reshape(-1)
-    num_digits, num_values = (W.shape[0], 2) if over_hidden else (machine.space.num_sites, machine.space.num_levels)
-    powers = jnp.asarray(num_values ** np.arange(num_digits), jnp.int32)
-
-    def value_over_hidden(h):
-        # Float32 throughout: the default precision of an accelerator is less.
-        logits = b + jnp.matmul(h.astype(W.dtype), W, precision=jax.lax.Precision.HIGHEST)
-        if isinstance(machine, RBM):
-            visible = jax.nn.softplus(logits)
-        else:
-            visible = jax.nn.logsumexp(logits.reshape(machine.visible_bias.shape), axis=-1)
-        return jnp.dot(machine.hidden_bias, h.astype(W.dtype)) + jnp.sum(visible)
-
-    def value_over_visible(v):
-        return machine.log_prob(machine.space.embed(v.reshape(machine.space.shape)))
-
-    def block(first):
-        index = first + jnp.arange(min(_STATES_AT_ONCE, num_states), dtype=jnp.int32)
-        digits = index[:, None] // powers[None] % num_values
-        values = jax.vmap(value_over_hidden if over_hidden else value_over_visible)(digits)
-        return jax.nn.logsumexp(jnp.where(index < num_states, values, -jnp.inf))
-
-    return jax.lax.map(block, jnp.arange(0, num_states, _STATES_AT_ONCE, dtype=jnp.int32))

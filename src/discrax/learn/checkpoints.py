@@ -25,7 +25,7 @@ from jaxtyping import PRNGKeyArray
 
 from discrax.core import random
 from discrax.core.files import FolderLock, write_whole
-from discrax.core.kernel import Sized, replaced
+from discrax.core.kernel import replaced
 
 State = TypeVar("State")
 _KEPT = 3
@@ -33,7 +33,7 @@ _SHOWN = 100  # chains in a picture
 _ABOUT = "about"
 
 
-class Run:
+class TrainingFolder:
     """Writes and reads the folder of one run, which has no other writer for the time of the `with` block.
 
     What cannot be written is an `UnusableFile`.
@@ -45,7 +45,7 @@ class Run:
         self._resume = resume
         self._rows: list[dict[str, float]] = []
 
-    def __enter__(self) -> "Run":
+    def __enter__(self) -> "TrainingFolder":
         with ExitStack() as stack:
             stack.enter_context(FolderLock(self.folder))
             last = self.last_saved
@@ -80,21 +80,23 @@ class Run:
         saved, about = read(self.folder)
         if about["key"] != self._key.tolist():
             raise ValueError(f"The run in {self.folder} was started with another key; resume it with the same one.")
-        if isinstance(state.kernel, Sized):
+        if state.kernel.capacity is not None:
             state = state._replace(kernel=replaced(state.kernel, capacity=about["capacity"]))
         update = about["update"]
         self._rows = [row for row in _read_curves(self.folder / "curves.csv") if row["update"] <= update]
         return filled(state, saved, self.folder)
 
     def curves(self) -> list[dict[str, float]]:
+        """The rows of `curves.csv` up to the last checkpoint."""
         return list(self._rows)
 
     def save(self, state: Any, curves: list[dict[str, float]]) -> None:
+        """Writes a checkpoint, the curves and a picture, unless this update has them."""
         update = int(state.update)
         if self.last_saved == update:
             return
         self._write_curves(curves)
-        about = {"key": self._key.tolist(), "capacity": getattr(state.kernel, "capacity", None), "update": update}
+        about = {"key": self._key.tolist(), "capacity": state.kernel.capacity, "update": update}
         write(self.folder, state, about)
         self._picture(state, update)
 
@@ -117,6 +119,7 @@ class Run:
             image_grid(chains, self.folder / "samples" / f"{update:06d}.png", num_levels=space.num_levels)
 
     def finish(self) -> None:
+        """Draws the curves."""
         rows = _read_curves(self.folder / "curves.csv")
         if rows:
             from discrax.learn.pictures import curves_picture
@@ -132,6 +135,7 @@ def _saved(folder: Path) -> dict[int, Path]:
 
 
 def write(folder: Path, state: Any, about: dict[str, Any]) -> None:
+    """Writes a checkpoint whole, or not at all."""
     leaves = jax.tree.leaves(eqx.filter(state, eqx.is_array))
     arrays: dict[str, Any] = {f"{i:04d}": np.asarray(leaf) for i, leaf in enumerate(leaves)} | {
         _ABOUT: np.array(json.dumps(about))
@@ -184,10 +188,12 @@ def _read_curves(path: Path) -> list[dict[str, float]]:
 
 
 def write_config(folder: Path, config: dict[str, Any]) -> None:
+    """Writes how a model was trained."""
     write_whole(folder / "config.json", json.dumps(config, indent=2) + "\n")
 
 
 def read_config(folder: Path) -> dict[str, Any]:
+    """Reads how a model was trained."""
     path = folder / "config.json"
     if not path.exists():
         raise ValueError(f"{folder} is not the folder of a run: it has no config.json; `discrax train` makes one.")

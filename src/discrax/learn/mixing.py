@@ -40,7 +40,7 @@ def mixing_curves(
     target: Target,
     samplers: Mapping[str, str | Kernel],
     *,
-    starts: ArrayLike,
+    init: ArrayLike,
     num_steps: int,
     num_chains: int = 100,
     num_warmup: int = 500,
@@ -49,7 +49,7 @@ def mixing_curves(
 ) -> dict[str, MixingCurve]:
     """A curve for each sampler, by the name it is given here.
 
-    - `starts`: codes of shape (*sites), where all chains begin, or (num_chains, *sites).
+    - `init`: codes of shape (*sites), where all chains begin, or (num_chains, *sites).
     - `num_warmup`: steps in which a kernel is tuned; 0 takes it as it is.
     - `every`: steps between the points of a curve.
     """
@@ -66,10 +66,10 @@ def mixing_curves(
     _check_counts(num_steps, num_warmup, every)
     curves = {}
     with Interrupts() as interrupts:
-        first = _log_probs_at(target, starts, num_chains)
+        first = _log_probs_at(target, init, num_chains)
         for key_of_sampler, (name, sampler) in zip(split_key(key, len(samplers)), samplers.items(), strict=True):
             result = _run(
-                key_of_sampler, target, sampler, starts, num_steps, num_chains, num_warmup, every, _nothing, progress
+                key_of_sampler, target, sampler, init, num_steps, num_chains, num_warmup, every, _nothing, progress
             )
             interrupts.raise_if_requested()
             values = np.concatenate([first[:, None], result.stats["lp"]], axis=1).astype(np.float64)
@@ -94,7 +94,7 @@ def snapshots(
     num_steps: int = 10_000,
     every: int = 1000,
     num_warmup: int = 500,
-    starts: ArrayLike | None = None,
+    init: ArrayLike | None = None,
     progress: bool | None = None,
 ) -> Integer[np.ndarray, "snapshots chains *shape"]:
     """Where the chains are every so many steps, the first time after `every`; they begin at random by default."""
@@ -102,7 +102,7 @@ def snapshots(
     check_target(target)
     checks.whole("num_chains", num_chains, least=1)
     _check_counts(num_steps, num_warmup, every)
-    result = _run(key, target, sampler, starts, num_steps, num_chains, num_warmup, every, "draws", progress)
+    result = _run(key, target, sampler, init, num_steps, num_chains, num_warmup, every, "draws", progress)
     assert result.draws is not None
     return np.moveaxis(result.draws, 1, 0)
 
@@ -111,7 +111,7 @@ def _run(
     key: PRNGKeyArray,
     target: Target,
     sampler: str | Kernel,
-    starts: ArrayLike | None,
+    init: ArrayLike | None,
     num_steps: int,
     num_chains: int,
     num_warmup: int,
@@ -121,7 +121,7 @@ def _run(
 ) -> Result:
     """The run after the kernel was tuned; its draws are `every` steps apart."""
     for_tuning, for_run = split_key(key, 2)
-    init = None if starts is None else np.asarray(starts)
+    init = None if init is None else np.asarray(init)
     if num_warmup:
         settings = {"num_warmup": num_warmup, "num_samples": 1, "keep": _nothing, "progress": progress}
         tuning = sample(for_tuning, target, sampler, num_chains=num_chains, init=init, **settings)
@@ -161,6 +161,6 @@ def _nothing(x: Array) -> Array:
     return jnp.zeros((), bool)
 
 
-def _log_probs_at(target: Target, starts: ArrayLike, num_chains: int) -> Float[np.ndarray, " chains"]:
-    target.space.check(np.asarray(starts))
-    return log_probs_of(target, np.broadcast_to(np.asarray(starts), (num_chains, *target.space.shape)))
+def _log_probs_at(target: Target, init: ArrayLike, num_chains: int) -> Float[np.ndarray, " chains"]:
+    target.space.check(np.asarray(init))
+    return log_probs_of(target, np.broadcast_to(np.asarray(init), (num_chains, *target.space.shape)))

@@ -1,7 +1,7 @@
 """Networks that map an image, (channels, height, width), to a number."""
 
 import math
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import equinox as eqx
 import jax
@@ -82,7 +82,7 @@ class ConvNet(eqx.Module):
         return self.head(z.reshape(-1))
 
 
-def initialised(key: PRNGKeyArray, network: type[Network], *arguments) -> Network:
+def initialised(key: PRNGKeyArray, network: type[Network], *arguments: Any) -> Network:
     """A network with weights of variance 2 / (inputs of the layer) in convolutions (He et al. 2015).
 
     The usual 1/3 instead of 2, which the papers' code has, leaves nothing of the image after eight blocks: the value

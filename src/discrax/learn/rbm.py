@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from discrax.core import random
 from discrax.core.checks import checked_arguments
 from discrax.core.memory import check_host_memory
-from discrax.core.space import code_dtype
+from discrax.core.sites import code_dtype
 from discrax.learn.frequencies import frequencies, integer_rows
 from discrax.learn.training import pcd
 from discrax.samplers import gibbs
@@ -66,7 +66,7 @@ def train_rbm(
         num_updates=num_epochs * num_batches,
         batch_size=batch_size,
         persistent=persistent,
-        starts=rows[picks],
+        init=rows[picks],
         learning_rate=learning_rate,
         every=min(num_batches, 100),
         progress=progress,

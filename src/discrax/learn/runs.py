@@ -16,7 +16,7 @@ from discrax.core.seeds import checked_seed, key_of
 from discrax.core.target import Target
 from discrax.data import Images, load_images
 from discrax.learn import models
-from discrax.learn.checkpoints import Run, filled, read, read_config, write_config
+from discrax.learn.checkpoints import TrainingFolder, filled, read, read_config, write_config
 from discrax.learn.pictures import checked_picture, image_grid
 from discrax.learn.training import Trained, pcd
 from discrax.samplers import build_kernel
@@ -45,7 +45,7 @@ def train_model(settings: dict[str, Any], folder: Path, *, save_every: int, resu
     model = build_model(settings, images)
     build_kernel(settings["sampler"], model)  # a typo is found before anything is written
     key = key_of(settings["seed"])
-    with Run(folder, key, resume) as run:
+    with TrainingFolder(folder, key, resume) as run:
         if not resume:  # not before it is sure that the folder has no run
             write_config(folder, settings)
         return pcd(

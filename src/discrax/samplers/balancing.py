@@ -5,7 +5,7 @@ Samplers are exact with any of them.
 """
 
 import difflib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import equinox as eqx
 import jax
@@ -55,7 +55,7 @@ WEIGHT_FUNCTIONS: dict[str, Callable[[], Balancing]] = {
 }
 
 
-def unknown_name(kind: str, name: str, known) -> ValueError:
+def unknown_name(kind: str, name: str, known: Iterable[str]) -> ValueError:
     """The error for a name that is not in a list, with the nearest ones that are."""
     nearest = difflib.get_close_matches(name, list(known), n=3, cutoff=0.4)
     hint = f" Did you mean {' or '.join(map(repr, nearest))}?" if nearest else ""

@@ -7,11 +7,12 @@ a site moves to c != x_i with probability
     DLMCf   p_ic proportional to tau g_ic, and p_i,x_i to max(1 - tau sum_c g_ic, nu_i,x_i)     (an Euler step, capped)
 
 and stays otherwise (Sun et al., 2023). For a balanced g the chain of one site leaves its conditional invariant; log A
-corrects for all of them moving at once. The time is `time` / Z(x), with Z(x) = sum_ic g_ic the rate of any move, so
-`time` is the expected number of moves while moves are rare; with `per_rate=False` it is `time` itself. As tau goes to 0
-both agree with DMALA to first order. Most efficient at acceptance 0.574.
+corrects for all of them moving at once. The time tau is `step_size` / Z(x), with Z(x) = sum_ic g_ic the rate of any
+move, so `step_size` is the expected number of moves while moves are rare; with `per_rate=False` it is tau itself. As
+tau goes to 0 both agree with DMALA to first order. Most efficient at acceptance 0.574.
 """
 
+import math
 from typing import ClassVar
 
 import equinox as eqx
@@ -19,24 +20,29 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Integer, PRNGKeyArray
 
 from discrax.core.checks import checked_arguments
-from discrax.core.kernel import Info, Rated, State, replaced, start_state
+from discrax.core.kernel import Info, Kernel, Knob, State, start_state
 from discrax.core.levels import is_level, log_sum_exp_levels
 from discrax.core.target import Target, effective_ratios
 from discrax.samplers.balancing import Balancing, get_balancing
 from discrax.samplers.factorised import Logits, factorised_step, softplus
 from discrax.samplers.langevin import positive, total_log_rate
 
+_LIMITS = (math.exp(-30), math.exp(30))  # of the step size
 _MOST_CERTAIN = 1e-6  # a site stays with at least this probability, so that the way back has one
 
 
-class _ContinuousTime(Rated):
-    time: eqx.AbstractVar[Float[Array, ""]]
-    balancing: eqx.AbstractVar[Balancing]
-    per_rate: eqx.AbstractVar[bool]
-    is_euler: ClassVar[bool]
-    parameter: ClassVar[str] = "time"
+class _ContinuousTime(Kernel):
+    step_size: Float[Array, ""]
+    balancing: Balancing
+    per_rate: bool = eqx.field(static=True)
+    is_euler: eqx.AbstractClassVar[bool]
     target_rate: ClassVar[float] = 0.574
     uses_gradient: ClassVar[bool] = True
+
+    @checked_arguments
+    def __init__(self, step_size: float = 3.0, balancing: str | Balancing = "sqrt", per_rate: bool = True):
+        self.step_size, self.per_rate = positive("step_size", step_size), per_rate
+        self.balancing = get_balancing(balancing)
 
     def init(self, target: Target, x: Integer[Array, "*shape"]) -> State:
         return start_state(target, x)
@@ -50,7 +56,7 @@ class _ContinuousTime(Rated):
     def _logits(self, target: Target, state: State) -> Logits:
         space = target.space
         ratios = effective_ratios(target, state.x, state.cache)
-        log_tau = jnp.log(self.time).astype(ratios.dtype)
+        log_tau = jnp.log(self.step_size).astype(ratios.dtype)
         if self.per_rate:
             log_tau = log_tau - total_log_rate(target, state, self.balancing)
         is_barred = jnp.isneginf(ratios)
@@ -60,14 +66,14 @@ class _ContinuousTime(Rated):
             if self.is_euler:
                 log_p = jnp.minimum(log_moves, log_nu)
             else:
-                log_p = log_nu + log_expm1_ratio(jnp.where(is_barred, 0, log_moves - log_nu))
+                log_p = log_nu + log1mexp_of_log(jnp.where(is_barred, 0, log_moves - log_nu))
             log_p = jnp.minimum(log_p, jnp.log1p(-_MOST_CERTAIN))
             return jnp.where(is_barred, -jnp.inf, log_p - jnp.log1p(-jnp.exp(log_p)))
         is_here = is_level(state.x.reshape(-1), space.num_levels)
         # The current level has ratio 0, whatever the target put there.
         log_nu = jnp.where(is_here, 0, ratios)
         log_nu = log_nu - log_sum_exp_levels(log_nu)[:, None]
-        interpolated = log_nu + log_expm1_ratio(jnp.where(is_barred, 0, log_moves - log_nu))
+        interpolated = log_nu + log1mexp_of_log(jnp.where(is_barred, 0, log_moves - log_nu))
         log_p = log_moves if self.is_euler else interpolated
         log_p = jnp.where(is_here | is_barred, -jnp.inf, log_p)
         leaving = jnp.sum(jnp.exp(jnp.minimum(log_p, 1.0)), axis=-1)
@@ -75,20 +81,11 @@ class _ContinuousTime(Rated):
         staying = jnp.maximum(jnp.maximum(1 - leaving, staying), _MOST_CERTAIN)
         return jnp.where(is_here, jnp.log(staying)[:, None], log_p)
 
-    def log_rate(self, target: Target, state: State) -> Float[Array, ""]:
-        """Of `time` in units of 1 / Z(x), which are one."""
-        if self.per_rate:
-            return jnp.zeros((), state.log_prob.dtype)
-        return total_log_rate(target, state, self.balancing)
-
-    def log_scale(self, target: Target) -> Float[Array, ""]:
-        return jnp.log(self.time)
-
-    def with_log_scale(self, target: Target, value: Float[Array, ""]) -> "_ContinuousTime":
-        return replaced(self, time=jnp.exp(jnp.clip(value, -30.0, 30.0)).astype(jnp.float32))
+    def knobs(self, target: Target) -> dict[str, Knob]:
+        return {"step_size": Knob(self.step_size, *_LIMITS, rate=self.target_rate)}
 
 
-def log_expm1_ratio(log_a: Float[Array, "..."]) -> Float[Array, "..."]:
+def log1mexp_of_log(log_a: Float[Array, "..."]) -> Float[Array, "..."]:
     """log(1 - exp(-a)) from log a; for small a it is log a itself, whose exponential may underflow."""
     a = jnp.exp(jnp.minimum(log_a, 5.0))
     return jnp.where(log_a < -12, log_a, jnp.log(-jnp.expm1(-jnp.maximum(a, 1e-12))))
@@ -97,24 +94,10 @@ def log_expm1_ratio(log_a: Float[Array, "..."]) -> Float[Array, "..."]:
 class DLMC(_ContinuousTime):
     """By interpolation between the current level and the conditional."""
 
-    time: Float[Array, ""]
-    balancing: Balancing
-    per_rate: bool = eqx.field(static=True)
     is_euler: ClassVar[bool] = False
-
-    @checked_arguments
-    def __init__(self, time: float = 3.0, balancing: str | Balancing = "sqrt", per_rate: bool = True):
-        self.time, self.balancing, self.per_rate = positive("time", time), get_balancing(balancing), per_rate
 
 
 class DLMCf(_ContinuousTime):
     """By one Euler step."""
 
-    time: Float[Array, ""]
-    balancing: Balancing
-    per_rate: bool = eqx.field(static=True)
     is_euler: ClassVar[bool] = True
-
-    @checked_arguments
-    def __init__(self, time: float = 3.0, balancing: str | Balancing = "sqrt", per_rate: bool = True):
-        self.time, self.balancing, self.per_rate = positive("time", time), get_balancing(balancing), per_rate

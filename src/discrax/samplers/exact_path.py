@@ -21,7 +21,7 @@ from jax.scipy.special import logsumexp
 from jaxtyping import Array, Bool, Float, Int, Integer, PRNGKeyArray
 
 from discrax.core import random
-from discrax.core.kernel import Info, Kernel, State, Tunable, replaced, scalar_info
+from discrax.core.kernel import Info, Kernel, Knob, State, scalar_info
 from discrax.core.levels import at_level, draw_levels
 from discrax.core.metropolis import decide, select
 from discrax.core.space import Space
@@ -44,6 +44,7 @@ class LB(Kernel):
     """Locally balanced proposal: one move by its exact ratio."""
 
     balancing: Balancing
+    evaluates_levels: ClassVar[bool] = True
     sites_changed: ClassVar[int | str | None] = 1
 
     def __init__(self, balancing: str | Balancing = "sqrt"):
@@ -56,12 +57,12 @@ class LB(Kernel):
         return _step(self.balancing, 1, key, target, state)
 
 
-class ExactPAS(Tunable):
+class ExactPAS(Kernel):
     """Path auxiliary sampler whose weights are exact along the path."""
 
     path_length: Float[Array, ""]
     balancing: Balancing
-    parameter: ClassVar[str] = "path_length"
+    evaluates_levels: ClassVar[bool] = True
     sites_changed: ClassVar[int | str | None] = "path_length"
     target_rate: ClassVar[float] = 0.574
 
@@ -77,12 +78,8 @@ class ExactPAS(Tunable):
         length = draw_length(for_length, self.path_length, target.space.num_sites)
         return _step(self.balancing, length, for_step, target, state)
 
-    def log_scale(self, target: Target) -> Float[Array, ""]:
-        return jnp.log(self.path_length)
-
-    def with_log_scale(self, target: Target, value: Float[Array, ""]) -> "ExactPAS":
-        length = jnp.clip(jnp.exp(value), 1, target.space.num_sites).astype(jnp.float32)
-        return replaced(self, path_length=length)
+    def knobs(self, target: Target) -> dict[str, Knob]:
+        return {"path_length": Knob(self.path_length, 1.0, target.space.num_sites, rate=self.target_rate)}
 
 
 class Move(NamedTuple):

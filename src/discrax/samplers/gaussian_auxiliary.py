@@ -14,8 +14,8 @@ from y, the same u has e' = e - M (y - x), so with q at x given e, at y given e'
 
 which is exact for any alpha, sigma, D and M >= 0. These are the members:
 
-    AVG         W = 0, D = 2 / eps                                        alpha = 1, sigma = infinity
-    PAVG        W = gamma M_0, D = 2 / eps + max(0, -lambda_min(W))       alpha = 1, sigma = infinity
+    AVG         W = 0, D = 2 / step_size                                  alpha = 1, sigma = infinity
+    PAVG        W = gamma M_0, D = 2 / step_size + max(0, -lambda_min(W)) alpha = 1, sigma = infinity
     AB-1st      W = 0, D = 0                                              alpha and sigma tuned: DMALA with g = t^alpha
     AB-shift    W, D = lambda I with the smallest lambda                  alpha and sigma tuned
     AB-max      W, the D with the smallest lambda_max(W + D)              alpha and sigma tuned
@@ -26,7 +26,7 @@ step is a block Gibbs update of all of them. (Printed forms of AB lack the pull 
 one.)
 """
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -35,21 +35,18 @@ from jaxtyping import Array, Float, Integer, PRNGKeyArray
 
 from discrax.core import random
 from discrax.core.checks import number
-from discrax.core.kernel import Info, Probed, State, replaced, start_state
+from discrax.core.kernel import Info, Kernel, Knob, State, replaced, start_state
 from discrax.core.space import Binary, Categorical, Ordinal, Space, Spin
 from discrax.core.target import ExactRatios, Target, offered
 from discrax.curvature.build import build_metric
-from discrax.curvature.hessian import LARGEST, Hessian, Preconditioned, checked_matrix
+from discrax.curvature.hessian import LARGEST, Hessian, checked_matrix, find_hessian
 from discrax.curvature.metric import Isotropic, Metric, Spectral
 from discrax.samplers.balancing import Power
 from discrax.samplers.factorised import Logits, factorised_step
 from discrax.samplers.langevin import langevin_logits, positive
 
-_DECADES = (0.05, 0.5, 5.0, 50.0, 500.0)
-_LIMITS = {"sigma": (1e-4, 1e6), "alpha": (0.05, 1.0), "eps": (1e-3, 1e5), "gamma": (-1e3, 1e3)}
 
-
-class _GaussianAuxiliary(Preconditioned, Probed):
+class _GaussianAuxiliary(Kernel):
     alpha: eqx.AbstractVar[Float[Array, ""]]
     stiffness: eqx.AbstractVar[Float[Array, ""]]  # 1 / sigma
     metric: eqx.AbstractVar[Metric | None]
@@ -101,7 +98,7 @@ class AnyScale(_GaussianAuxiliary):
     wants_estimate: bool = eqx.field(static=True)
     spaces: ClassVar[tuple[type[Space], ...]] = (Binary, Spin, Ordinal)
 
-    def __init__(self, rule: str, sigma: float = 0.1, alpha: float = 0.5, W=None):
+    def __init__(self, rule: str, sigma: float = 0.1, alpha: float = 0.5, W: Any = None):
         is_infinite = isinstance(sigma, float | np.floating) and sigma == np.inf
         self.sigma = jnp.asarray(np.inf, jnp.float32) if is_infinite else positive("sigma", sigma)
         self.alpha = jnp.asarray(number("alpha", alpha, above=0, most=1), jnp.float32)
@@ -114,33 +111,31 @@ class AnyScale(_GaussianAuxiliary):
 
     @property
     def stiffness(self) -> Float[Array, ""]:
+        """1 / sigma."""
         return 1 / self.sigma
 
     @property
     def is_prepared(self) -> bool:
         return self.rule == "first" or self.metric is not None
 
-    @property
-    def estimates(self) -> bool:
-        return self.wants_estimate
-
-    def prepared(self, target: Target, hessian: Hessian) -> tuple["AnyScale", str]:
+    def prepare(
+        self, target: Target, *, tuning: bool, draws: Integer[np.ndarray, "..."] | None = None
+    ) -> tuple["AnyScale", str | None]:
+        hessian = None if self.is_prepared else find_hessian(target, draws, estimates=self.wants_estimate)
+        if hessian is None:
+            return self, None
         exact_ratios = offered(target, ExactRatios) is not None
         metric, how = build_metric(hessian, self.rule, exact_ratios=exact_ratios)
         return replaced(
             self, metric=metric, rule="prepared", wants_estimate=False
         ), how  # they are one program, whatever their rule was
 
-    @property
-    def knobs(self) -> dict[str, tuple[float, ...]]:
+    def knobs(self, target: Target) -> dict[str, Knob]:
         # Fine: the best alpha grows with sigma, a ridge that coarse points miss, and (infinity, 1) is a second summit.
-        return {"sigma": (0.1, 0.4, 1.0, 2.0, 4.0, 10.0, 1000.0), "alpha": (0.5, 0.6, 0.7, 0.8, 0.9, 1.0)}
-
-    def knob(self, name: str) -> Float[Array, ""]:
-        return getattr(self, name)
-
-    def with_knob(self, name: str, value: Float[Array, ""]) -> "AnyScale":
-        return replaced(self, **{name: jnp.clip(value, *_LIMITS[name]).astype(jnp.float32)})
+        return {
+            "sigma": Knob(self.sigma, 1e-4, 1e6, (0.1, 0.4, 1.0, 2.0, 4.0, 10.0, 1000.0)),
+            "alpha": Knob(self.alpha, 0.05, 1.0, (0.5, 0.6, 0.7, 0.8, 0.9, 1.0)),
+        }
 
 
 class PAVG(_GaussianAuxiliary):
@@ -149,59 +144,62 @@ class PAVG(_GaussianAuxiliary):
     metric: Isotropic | Spectral
     wants_matrix: bool = eqx.field(static=True)
     tunes_gamma: bool = eqx.field(static=True)
-    estimator: ClassVar[str] = "moments"
 
-    def __init__(self, eps: float = 1.0, M=None, gamma: float = 1.0, wants_matrix: bool = True):
-        self.metric, gamma = Isotropic(positive("eps", eps)), number("gamma", gamma)
+    def __init__(self, step_size: float = 1.0, M: Any = None, gamma: float = 1.0, wants_matrix: bool = True):
+        self.metric, gamma = Isotropic(positive("step_size", step_size)), number("gamma", gamma)
         self.wants_matrix, self.tunes_gamma = wants_matrix, M is not None
         if M is not None:
             M = checked_matrix(M, "M")
-            self.metric = Spectral.of(_dense(M), eps, gamma)
+            self.metric = Spectral.of(_dense(M), step_size, gamma)
 
     @property
     def alpha(self) -> Float[Array, ""]:
+        """Always 1."""
         return jnp.ones((), jnp.float32)
 
     @property
     def stiffness(self) -> Float[Array, ""]:
+        """Always 0: sigma is infinite."""
         return jnp.zeros((), jnp.float32)
 
     @property
-    def eps(self) -> Float[Array, ""]:
-        return self.metric.eps
+    def step_size(self) -> Float[Array, ""]:
+        """The variance that the auxiliary variable adds to a move, in units of the embedding."""
+        return self.metric.step_size
 
     @property
     def gamma(self) -> Float[Array, ""]:
+        """The multiple of M; 0 where there is none."""
         return self.metric.gamma if isinstance(self.metric, Spectral) else jnp.zeros((), jnp.float32)
 
     @property
     def is_prepared(self) -> bool:
         return not self.wants_matrix or isinstance(self.metric, Spectral)
 
-    def prepared(self, target: Target, hessian: Hessian) -> tuple["PAVG", str]:
+    def prepare(
+        self, target: Target, *, tuning: bool, draws: Integer[np.ndarray, "..."] | None = None
+    ) -> tuple["PAVG", str | None]:
+        hessian = None if self.is_prepared else find_hessian(target, draws, estimator="moments")
+        if hessian is None:
+            return self, None
         M = _dense(hessian.matrix)
         if len(M) > target.space.num_sites:  # one-hot: couplings between levels of one site mean nothing
             site = np.arange(len(M)) // target.space.num_levels
             M = np.where((site[:, None] == site) & ~np.eye(len(M), dtype=bool), 0, M)
         if offered(target, ExactRatios) is not None:
             M = M - np.diag(np.diag(M))  # exact log-ratios hold it already
-        metric = Spectral.of(M, self.metric.eps)
+        metric = Spectral.of(M, self.metric.step_size)
         return replaced(self, metric=metric, tunes_gamma=not hessian.is_exact), hessian.origin
 
-    @property
-    def knobs(self) -> dict[str, tuple[float, ...]]:
-        return {"eps": _DECADES} | ({"gamma": (1.0,)} if self.tunes_gamma else {})
+    def knobs(self, target: Target) -> dict[str, Knob]:
+        knobs = {"step_size": Knob(self.step_size, 1e-3, 1e5)}
+        return knobs | ({"gamma": Knob(self.gamma, -1e3, 1e3, (1.0,))} if self.tunes_gamma else {})
 
-    def knob(self, name: str) -> Float[Array, ""]:
-        return getattr(self.metric, name)
-
-    def with_knob(self, name: str, value: Float[Array, ""]) -> "PAVG":
-        return replaced(
-            self, metric=replaced(self.metric, **{name: jnp.clip(value, *_LIMITS[name]).astype(jnp.float32)})
-        )
+    def with_knobs(self, **values: Float[Array, ""]) -> "PAVG":
+        return replaced(self, metric=replaced(self.metric, **values))
 
 
-def _dense(matrix) -> Float[np.ndarray, "m m"]:
+def _dense(matrix: Any) -> Float[np.ndarray, "m m"]:
     if matrix.shape[0] > LARGEST:
         raise ValueError(
             f"PAVG needs all eigenvectors of M, for at most {LARGEST:,} rows, but M has {matrix.shape[0]:,}; "
@@ -210,14 +208,14 @@ def _dense(matrix) -> Float[np.ndarray, "m m"]:
     return np.asarray(matrix.todense() if hasattr(matrix, "todense") else matrix, float)
 
 
-def avg(eps: float = 1.0) -> PAVG:
+def avg(step_size: float = 1.0) -> PAVG:
     """The auxiliary variable Gibbs-like sampler without a preconditioner."""
-    return PAVG(eps, wants_matrix=False)
+    return PAVG(step_size, wants_matrix=False)
 
 
-def pavg(eps: float = 1.0, M=None, gamma: float = 1.0) -> PAVG:
+def pavg(step_size: float = 1.0, M: Any = None, gamma: float = 1.0) -> PAVG:
     """AVG with a symmetric M: as given, that of a quadratic target, or estimated in warm-up."""
-    return PAVG(eps, M, gamma)
+    return PAVG(step_size, M, gamma)
 
 
 def ab_first(sigma: float = 0.1, alpha: float = 0.5) -> AnyScale:
@@ -225,7 +223,7 @@ def ab_first(sigma: float = 0.1, alpha: float = 0.5) -> AnyScale:
     return AnyScale("first", sigma, alpha)
 
 
-def ab_shift(sigma: float = 0.1, alpha: float = 0.5, W=None) -> AnyScale:
+def ab_shift(sigma: float = 0.1, alpha: float = 0.5, W: Any = None) -> AnyScale:
     """Any-scale balanced proposals of second order, D = lambda I.
 
     W is a matrix, "estimate" (in warm-up), or None: that of a quadratic target, else estimated.
@@ -233,11 +231,11 @@ def ab_shift(sigma: float = 0.1, alpha: float = 0.5, W=None) -> AnyScale:
     return AnyScale("shift", sigma, alpha, W)
 
 
-def ab_max(sigma: float = 0.1, alpha: float = 0.5, W=None) -> AnyScale:
+def ab_max(sigma: float = 0.1, alpha: float = 0.5, W: Any = None) -> AnyScale:
     """Any-scale balanced proposals of second order, D with the least lambda_max(W + D) (W as in `ab_shift`)."""
     return AnyScale("max", sigma, alpha, W)
 
 
-def ab_trace(sigma: float = 0.1, alpha: float = 0.5, W=None) -> AnyScale:
+def ab_trace(sigma: float = 0.1, alpha: float = 0.5, W: Any = None) -> AnyScale:
     """Any-scale balanced proposals of second order, D with the smallest trace (W as in `ab_shift`)."""
     return AnyScale("trace", sigma, alpha, W)

@@ -21,23 +21,25 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, Integer, PRNGKeyArray
+from numpy.typing import ArrayLike
 
 from discrax.core.checks import describe, number, real_array
-from discrax.core.kernel import Info, Kernel, Rated, State, Tunable, replaced, start_state
+from discrax.core.kernel import Info, Kernel, Knob, State, replaced, start_state
 from discrax.core.levels import is_level
 from discrax.core.target import Target, effective_ratios
 from discrax.curvature.diagonal import smallest_trace
-from discrax.curvature.hessian import Hessian, Preconditioned
+from discrax.curvature.hessian import find_hessian
 from discrax.samplers.balancing import Balancing, get_balancing
 from discrax.samplers.factorised import Logits, factorised_step
 
+_SCALES = (-30.0, 12.0)  # the logarithms of scales that make sense
 
-class DMALA(Rated):
+
+class DMALA(Kernel):
     """Metropolis-adjusted discrete Langevin."""
 
     step_size: Float[Array, ""]
     balancing: Balancing
-    parameter: ClassVar[str] = "step_size"
     target_rate: ClassVar[float] = 0.574
     uses_gradient: ClassVar[bool] = True
 
@@ -54,14 +56,8 @@ class DMALA(Rated):
 
         return factorised_step(key, target, state, logits(state), lambda there: (logits(there), 0.0))
 
-    def log_scale(self, target: Target) -> Float[Array, ""]:
-        return log_scale_of(self.step_size, target)
-
-    def with_log_scale(self, target: Target, value: Float[Array, ""]) -> "DMALA":
-        return replaced(self, step_size=step_size_of(value, target))
-
-    def log_rate(self, target: Target, state: State) -> Float[Array, ""]:
-        return total_log_rate(target, state, self.balancing)
+    def knobs(self, target: Target) -> dict[str, Knob]:
+        return {"step_size": step_size_knob(self.step_size, target, self.target_rate)}
 
 
 class DULA(Kernel):
@@ -84,17 +80,16 @@ class DULA(Kernel):
         return factorised_step(key, target, state, logits, lambda there: (logits, 0.0), is_adjusted=False)
 
 
-class DLPTrace(Tunable, Preconditioned):
+class DLPTrace(Kernel):
     """DMALA with a step size per site, from the curvature of the target."""
 
     step_size: Float[Array, ""]
     balancing: Balancing
     diagonal: Float[Array, " n"] | None
-    parameter: ClassVar[str] = "step_size"
     target_rate: ClassVar[float] = 0.574
     uses_gradient: ClassVar[bool] = True
 
-    def __init__(self, step_size: float = 0.2, balancing: str | Balancing = "sqrt", diagonal=None):
+    def __init__(self, step_size: float = 0.2, balancing: str | Balancing = "sqrt", diagonal: ArrayLike | None = None):
         self.step_size = positive("step_size", step_size)
         self.balancing = get_balancing(balancing)
         self.diagonal = None
@@ -108,7 +103,12 @@ class DLPTrace(Tunable, Preconditioned):
     def is_prepared(self) -> bool:
         return self.diagonal is not None
 
-    def prepared(self, target: Target, hessian: Hessian) -> tuple["DLPTrace", str]:
+    def prepare(
+        self, target: Target, *, tuning: bool, draws: Integer[np.ndarray, "..."] | None = None
+    ) -> tuple["DLPTrace", str | None]:
+        hessian = None if self.is_prepared else find_hessian(target, draws)
+        if hessian is None:
+            return self, None
         found = smallest_trace(hessian.matrix)
         of_sites = found.values.reshape(target.space.num_sites, -1).max(axis=1)  # of a one-hot site, its largest
         # A site without couplings would have D = 0: no limit on its moves, and no scale to tune.
@@ -133,11 +133,8 @@ class DLPTrace(Tunable, Preconditioned):
 
         return factorised_step(key, target, state, logits(state), lambda there: (logits(there), 0.0))
 
-    def log_scale(self, target: Target) -> Float[Array, ""]:
-        return log_scale_of(self.step_size, target)
-
-    def with_log_scale(self, target: Target, value: Float[Array, ""]) -> "DLPTrace":
-        return replaced(self, step_size=step_size_of(value, target))
+    def knobs(self, target: Target) -> dict[str, Knob]:
+        return {"step_size": step_size_knob(self.step_size, target, self.target_rate)}
 
 
 def langevin_logits(
@@ -164,18 +161,25 @@ def total_log_rate(target: Target, state: State, balancing: Balancing) -> Float[
     return logsumexp(rates)
 
 
-# The scale is s = log of the factor that the penalty puts on the shortest move, s = -d_min / (2 eps), as long as
-# moves are rare (each unit of s multiplies the number of moves by e). Above s = -1 it continues smoothly as the
-# logarithm of eps.
-def log_scale_of(step_size: Float[Array, ""], target: Target) -> Float[Array, ""]:
-    s = -target.space.smallest_squared_move / (2 * step_size)
-    return jnp.where(s < -1, s, -1 - jnp.log(-s)).astype(jnp.float32)
+def step_size_knob(step_size: Float[Array, ""], target: Target, rate: float) -> Knob:
+    """The step size eps as a knob.
 
+    Its coordinate is s = log of the factor that the penalty puts on the shortest move, s = -d_min / (2 eps), as long as
+    moves are rare. Above s = -1 it continues smoothly as the logarithm of eps.
+    """
+    shortest = target.space.smallest_squared_move
 
-def step_size_of(log_scale: Float[Array, ""], target: Target) -> Float[Array, ""]:
-    value = jnp.clip(log_scale, -30.0, 12.0)
-    s = jnp.where(value < -1, value, -jnp.exp(-(value + 1)))
-    return (-target.space.smallest_squared_move / (2 * s)).astype(jnp.float32)
+    def to_scale(step_size: Float[Array, ""]) -> Float[Array, ""]:
+        s = -shortest / (2 * step_size)
+        return jnp.where(s < -1, s, -1 - jnp.log(-s)).astype(jnp.float32)
+
+    def from_scale(scale: Float[Array, ""]) -> Float[Array, ""]:
+        scale = jnp.clip(scale, *_SCALES)
+        s = jnp.where(scale < -1, scale, -jnp.exp(-(scale + 1)))
+        return (-shortest / (2 * s)).astype(jnp.float32)
+
+    low, high = (from_scale(jnp.float32(end)) for end in _SCALES)
+    return Knob(step_size, low, high, rate=rate, to_scale=to_scale, from_scale=from_scale)
 
 
 def positive(name: str, value: float) -> Float[Array, ""]:

@@ -23,7 +23,7 @@ from jaxtyping import Array, Float, Int, Integer, PRNGKeyArray
 
 from discrax.core import random
 from discrax.core.checks import number
-from discrax.core.kernel import Info, State, Tunable, replaced, scalar_info, start_state
+from discrax.core.kernel import Info, Kernel, Knob, State, scalar_info, start_state
 from discrax.core.metropolis import decide, select
 from discrax.core.space import Ordinal, Space
 from discrax.core.target import Evaluation, Target, effective_ratios, evaluate_change, log_prob, temper
@@ -32,19 +32,16 @@ from discrax.samplers.exact_path import Move, draw_move
 from discrax.samplers.locally_balanced import log_weights
 
 
-class RadiusKernel(Tunable):
+class RadiusKernel(Kernel):
     """What the two have in common: their scale."""
 
     radius: eqx.AbstractVar[Float[Array, ""]]
     spaces: ClassVar[tuple[type[Space], ...]] = (Ordinal,)
-    parameter: ClassVar[str] = "radius"
+    target_rate: eqx.AbstractClassVar[float]
 
-    def log_scale(self, target: Target) -> Float[Array, ""]:
-        return jnp.log(self.radius)
-
-    def with_log_scale(self, target: Target, value: Float[Array, ""]) -> "RadiusKernel":
-        radius = jnp.clip(jnp.exp(value), 1, target.space.num_levels - 1).astype(jnp.float32)
-        return replaced(self, radius=radius)
+    def knobs(self, target: Target) -> dict[str, Knob]:
+        most = target.space.num_levels - 1
+        return {"radius": Knob(self.radius, 1.0, most, (1.0, 5.0, 10.0, 15.0, 20.0), self.target_rate)}
 
 
 class OrdinalGWG(RadiusKernel):

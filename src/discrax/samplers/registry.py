@@ -23,6 +23,8 @@ ALL_SPACES = (Binary, Spin, Ordinal, Categorical)
 
 
 class Sampler(NamedTuple):
+    """A row of the registry."""
+
     name: str
     build: Callable[..., Kernel]
     about: str
@@ -30,6 +32,7 @@ class Sampler(NamedTuple):
 
     @property
     def spaces(self) -> tuple[type[Space], ...]:
+        """The spaces it takes."""
         return tuple(space for space in ALL_SPACES if issubclass(space, self.build().spaces))
 
     def fits(self, target: Target) -> bool:
@@ -72,6 +75,7 @@ REGISTRY = {
 
 
 def get_sampler(name: str) -> Sampler:
+    """The row of a name; an error names the nearest ones."""
     if not isinstance(name, str):
         raise TypeError(f"A sampler must be a name, but got {describe(name)}.")
     if name not in REGISTRY:

@@ -1,6 +1,7 @@
 """Numbers that change with the step t of a chain: step sizes and temperatures."""
 
 from collections.abc import Callable
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -12,11 +13,11 @@ from discrax.core.checks import leaf_number, number
 Schedule = Callable[[Float[Array, ""]], Float[Array, ""]]
 
 
-def _leaf(value) -> Float[Array, ""]:
+def _leaf(value: Any) -> Float[Array, ""]:
     return leaf_number("A number of a schedule", value).astype(jnp.float32)
 
 
-def _positive(value) -> Float[Array, ""]:
+def _positive(value: Any) -> Float[Array, ""]:
     return leaf_number("A number of this schedule", value, above=0).astype(jnp.float32)
 
 
@@ -38,6 +39,7 @@ class Exponential(eqx.Module):
         return jnp.exp(self.log_value)
 
     def log(self, t: Float[Array, ""]) -> Float[Array, ""]:
+        """The logarithm of the value at a step."""
         return self.log_value
 
 
@@ -70,6 +72,7 @@ class Geometric(eqx.Module):
 
 
 def log_of(schedule: Schedule, t: Float[Array, ""]) -> Float[Array, ""]:
+    """The logarithm of a schedule at a step; computed as such where that is more exact."""
     return schedule.log(t) if isinstance(schedule, Exponential) else jnp.log(schedule(t))
 
 

@@ -40,7 +40,7 @@ from jaxtyping import Array, Bool, Float, Int, Integer, PRNGKeyArray
 from discrax.core import random
 from discrax.core.checks import checked_arguments
 from discrax.core.kernel import Info, Kernel, State, scalar_info
-from discrax.core.levels import draw_levels, is_level
+from discrax.core.levels import bar_missing, draw_levels, is_level
 from discrax.core.stochastic import (
     Average,
     StochasticTarget,
@@ -55,6 +55,8 @@ from discrax.samplers.schedules import Schedule, as_schedule, log_of
 
 
 class Cache(NamedTuple):
+    """What a chain knows of its surroundings from mini-batches."""
+
     average: Average  # of the mini-batches drawn at the present state
     count: Int[Array, ""]  # mini-batches drawn in all
     offset: Int[Array, ""]  # chains begin at different places of data that come in order
@@ -71,7 +73,7 @@ class _FromBatches(Kernel):
 
 
 class SGDLD(_FromBatches):
-    """Stochastic gradient discrete Langevin dynamics; `step` is h, a number or a schedule."""
+    """Stochastic gradient discrete Langevin dynamics; `step_size` is h, a number or a schedule."""
 
     schedule: Schedule
     temperature: Schedule | None
@@ -85,7 +87,7 @@ class SGDLD(_FromBatches):
     @checked_arguments
     def __init__(
         self,
-        step: float | Schedule = 0.3,
+        step_size: float | Schedule = 0.3,
         cache: bool = True,
         polyak: bool = True,
         balancing: str | Balancing = "sqrt",
@@ -98,7 +100,7 @@ class SGDLD(_FromBatches):
             raise ValueError(f"weigh is 'steps' or 'stays', but got {weigh!r}.")
         if moves not in ("auto", "one", "all"):
             raise ValueError(f"moves is 'one', 'all' or 'auto', but got {moves!r}.")
-        self.schedule = as_schedule("step", step)
+        self.schedule = as_schedule("step_size", step_size)
         self.temperature = None if temperature is None else as_schedule("temperature", temperature)
         self.balancing, self.cache, self.polyak, self.exact = get_balancing(balancing), cache, polyak, exact
         self.weigh = weigh
@@ -108,7 +110,7 @@ class SGDLD(_FromBatches):
 
     def step(self, key: PRNGKeyArray, target: Target, state: State) -> tuple[State, Info]:
         for_move, for_batch = random.split(key, 2)
-        after, is_invalid = _told(for_batch, target, state, keeps=self.cache, exact=self.exact)
+        after, is_invalid = _next_state(for_batch, target, state, keeps=self.cache, exact=self.exact)
         log_rates = self._log_rates(target, after)
         log_time = log_of(self.schedule, after.cache.count.astype(jnp.float32) - 1)
         if self.polyak:
@@ -116,7 +118,7 @@ class SGDLD(_FromBatches):
             log_time = log_time - jnp.maximum(logsumexp(log_rates), -1e30)
         # Where no mini-batch was a number yet, nothing is known about the neighbours.
         count = after.cache.average.count
-        following = self._drawn(for_move, target, after.x, log_rates + jnp.where(count > 0, log_time, -jnp.inf))
+        following = self._draw_next(for_move, target, after.x, log_rates + jnp.where(count > 0, log_time, -jnp.inf))
         log_weight = log_time
         if self.weigh == "stays":
             log_weight = jnp.where(jnp.all(following == after.x), -jnp.inf, log_time + jnp.log(count))
@@ -134,7 +136,7 @@ class SGDLD(_FromBatches):
         rates = jnp.where(jnp.isneginf(ratios), -jnp.inf, self.balancing(ratios))
         return rates if space.has_two_levels else jnp.where(_is_here(target, state.x), -jnp.inf, rates)
 
-    def _drawn(
+    def _draw_next(
         self, key: PRNGKeyArray, target: Target, x: Integer[Array, "*shape"], log_p: Float[Array, "n ..."]
     ) -> Integer[Array, "*shape"]:
         """The next state, given the logarithms of eps R."""
@@ -143,7 +145,7 @@ class SGDLD(_FromBatches):
             for_leaving, for_site = random.split(key, 2)
             flat = log_p.reshape(-1)
             leaves = random.to_uniform(random.words(for_leaving, 1)[0]) < jnp.exp(jnp.minimum(logsumexp(flat), 0))
-            y = jnp.where(leaves, _changed(target, x, _index(for_site, flat)), x)
+            y = jnp.where(leaves, _apply(target, x, _index(for_site, flat)), x)
         else:
             bits = random.words(key, space.num_sites)
             if space.has_two_levels:
@@ -166,10 +168,10 @@ class LocalSearch(_FromBatches):
         self.cache = cache
 
     def step(self, key: PRNGKeyArray, target: Target, state: State) -> tuple[State, Info]:
-        after, is_invalid = _told(key, target, state, keeps=self.cache, exact=True)
+        after, is_invalid = _next_state(key, target, state, keeps=self.cache, exact=True)
         ratios = effective_ratios(target, after.x, log_ratios(_base(target), after.cache.average)).reshape(-1)
         x, best = after.x.reshape(-1), jnp.argmax(ratios)
-        following = jnp.where(ratios[best] > 0, _changed(target, x, best), x).reshape(after.x.shape)
+        following = jnp.where(ratios[best] > 0, _apply(target, x, best), x).reshape(after.x.shape)
         after = after._replace(cache=after.cache._replace(next=following))
         return after, scalar_info(1, ~is_invalid, target.space.distance(state.x, after.x), 1, is_invalid)
 
@@ -191,6 +193,7 @@ class MinibatchGibbs(_FromBatches):
             return base.log_phi(base.psi(e, xi))
 
         values = jax.vmap(value)(jnp.arange(space.num_levels, dtype=here.dtype))
+        values = bar_missing(values, space.levels_at(site))
         is_invalid = jnp.any(jnp.isnan(values) | jnp.isposinf(values))
         level = _index(for_level, temper(target, jnp.where(is_invalid, 0, values)))
         code = jnp.where(is_invalid, here[site], level.astype(here.dtype))
@@ -199,7 +202,7 @@ class MinibatchGibbs(_FromBatches):
         return after, scalar_info(1, ~is_invalid, space.distance(state.x, y), 1, is_invalid)
 
 
-def _told(
+def _next_state(
     key: PRNGKeyArray, target: Target, state: State, *, keeps: bool, exact: bool
 ) -> tuple[State, Bool[Array, ""]]:
     """The next state with one more mini-batch, and whether that was no number: then it tells nothing."""
@@ -226,7 +229,7 @@ def _is_here(target: Target, x: Integer[Array, "*shape"]) -> Bool[Array, "n leve
     return is_level(x.reshape(-1), target.space.num_levels)
 
 
-def _changed(target: Target, x: Integer[Array, " n"], change: Int[Array, ""]) -> Integer[Array, " n"]:
+def _apply(target: Target, x: Integer[Array, " n"], change: Int[Array, ""]) -> Integer[Array, " n"]:
     """x after the `change`-th of all single-site changes."""
     space = target.space
     site, code = jnp.divmod(change, 1 if space.has_two_levels else space.num_levels)

@@ -13,22 +13,26 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+import jax
+import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Integer, Key
+from jaxtyping import Array, Integer, Key, PRNGKeyArray
 
-from discrax.adaptation import AcceptanceRate, JumpProbes, JumpReport, knobs_of
+from discrax.adaptation import AcceptanceRate, JumpProbes, JumpReport
+from discrax.core import random
 from discrax.core.checks import describe, in_words, number
-from discrax.core.driver import Adapter, Recorder, drive, start
+from discrax.core.driver import Adapter
 from discrax.core.interrupts import Interrupts
-from discrax.core.kernel import Kernel, Sized, Tunable, sites_per_step
+from discrax.core.kernel import Kernel, rated_knob, sites_per_step
+from discrax.core.observers import Stats
 from discrax.core.space import Ordinal
 from discrax.core.stochastic import StochasticTarget
 from discrax.core.target import Coloured, ExactRatios, QuadraticForm, Target, bare, offered
-from discrax.curvature.hessian import Preconditioned, exact_hessian
 from discrax.diagnostics import ess
 from discrax.diagnostics.weighted import weighted_rhat
-from discrax.samplers import build_kernel, get_sampler, gibbs
-from discrax.sampling.checks import check_law
+from discrax.samplers import get_sampler, gibbs
+from discrax.sampling.checks import chain_keys, gradient_error, initial_states, possible_starts
+from discrax.sampling.run import Run
 
 SCORES = ("jump", "ess")
 COSTS = ("seconds", "evaluations")
@@ -52,6 +56,8 @@ class Auto(NamedTuple):
 
 
 class Trial(NamedTuple):
+    """What a pilot saw of one sampler."""
+
     name: str
     score: float  # per second or evaluation
     acceptance: float
@@ -124,7 +130,7 @@ def candidates_for(target: Target, *, differentiable: bool) -> Iterator[tuple[st
         return
     colouring = offered(target, Coloured)
     has_ratios = offered(target, ExactRatios) is not None
-    if colouring is not None and has_ratios and colouring.num_colours <= _MOST_COLOURS:
+    if colouring is not None and has_ratios and colouring.colours().max() < _MOST_COLOURS:
         yield "gibbs, chromatic", gibbs("chromatic")
     names = []
     if not has_ratios:  # a gradient may tell little of what a change of one site does; Gibbs sees it
@@ -144,15 +150,20 @@ def candidates_for(target: Target, *, differentiable: bool) -> Iterator[tuple[st
 
 
 def pilot(
+    key: PRNGKeyArray,
     spec: Auto,
     target: Target,
-    keys: Key[Array, " chains"],
-    x: Integer[Array, "chains *shape"],
-    differentiable: bool,
+    num_chains: int,
+    init: Array | np.ndarray | None,
     interrupts: Interrupts,
 ) -> tuple[str | Kernel, AutoReport]:
     """The sampler to use, and what was tried."""
     begin = time.perf_counter()
+    for_init, keys = chain_keys(key, num_chains)
+    x = initial_states(for_init, target, num_chains, init)
+    x = possible_starts(for_init, target, x) if init is None else x
+    keys = jax.vmap(random.fold_in, in_axes=(0, None))(keys, jnp.uint32(2**32 - 1))
+    differentiable = gradient_error(target) is None
     if spec.candidates is None:
         waiting = list(dict(candidates_for(target, differentiable=differentiable)).items())
     else:
@@ -189,51 +200,45 @@ def pilot(
     return by_name[chosen.name], report
 
 
-def default_adapter(kernel: Kernel) -> Adapter | None:
+def default_adapter(target: Target, kernel: Kernel) -> Adapter | None:
     """The rule that suits a kernel: its acceptance rate where it has an optimal one, else its jump distance."""
-    if isinstance(kernel, Tunable):
+    if rated_knob(kernel, target) is not None:
         return AcceptanceRate()
-    return JumpProbes() if knobs_of(kernel) else None
+    return JumpProbes() if kernel.knobs(target) else None
 
 
-def _try(name: str, sampler: str | Kernel, spec: Auto, target: Target, keys, x) -> Trial:
-    kernel, score = build_kernel(sampler, target), spec.score
-    check_law(target, kernel)
-    if isinstance(kernel, Preconditioned) and not kernel.is_prepared:
-        hessian = exact_hessian(target)
-        if hessian is None:
-            raise ValueError("it estimates a Hessian in a burn-in, for which a pilot is too short")
-        kernel, _ = kernel.prepared(target, hessian)
-    num_chunks = _CHUNKS[score]
-    adapter = default_adapter(kernel)
-    if isinstance(kernel, Sized):
-        kernel = kernel.sized(target, room=adapter is not None)
-    recorder = Recorder(keep=None)
-    ensemble, _ = start(target, kernel, x, recorder)
+def _try(
+    name: str,
+    sampler: str | Kernel,
+    spec: Auto,
+    target: Target,
+    keys: Key[Array, " chains"],
+    x: Integer[Array, "chains *shape"],
+) -> Trial:
+    run = Run.at(keys, target, sampler, x)
+    kernel = run.ensemble.kernel
+    if not kernel.is_prepared:
+        raise ValueError("it estimates a Hessian in a burn-in, for which a pilot is too short")
+    num_draws = _CHUNK * _CHUNKS[spec.score]
+    adapter = default_adapter(target, kernel)
     if adapter is not None:
-        adapter = adapter.planned(kernel, _CHUNK * num_chunks)
-        ensemble = ensemble._replace(memory=adapter.init(target, kernel))
-
-    def resize(kernel: Kernel) -> Kernel:
-        return kernel.sized(target, room=True) if isinstance(kernel, Sized) else kernel
-
+        run = run.begin_tuning([adapter], num_draws)
     sweep = target.space.num_sites / sites_per_step(kernel, target.space)
     a_sweep = 1 if adapter is not None else int(min(_MOST_SWEEP, sweep))
-    settings = {"chunk": _CHUNK, "adapter": adapter, "recorder": recorder, "resize": resize, "thinning": a_sweep}
-    chunks = list(drive(keys, target, ensemble, _CHUNK * num_chunks, **settings))
+    chunks = list(run.steps(num_draws, thinning=a_sweep, observe=(Stats(),), chunk=_CHUNK))
     late = chunks[len(chunks) // 2 :]
-    lp = np.concatenate([np.asarray(chunk.recorded.stats["lp"], np.float64) for chunk in late]).T
+    stats = [chunk.handed[0][0] for chunk in late]
+    lp = np.concatenate([np.asarray(each["lp"], np.float64) for each in stats]).T
     if spec.cost == "seconds":
         cost = min(chunk.seconds for chunk in late) / _CHUNK  # of a draw of all chains
     else:
-        cost = float(np.mean([np.asarray(chunk.recorded.stats["evals"]) for chunk in late])) * len(x)
-    if score == "jump":
-        value = float(np.mean(late[-1].recorded.stats["jump"])) * a_sweep
-        if adapter is not None:
-            _, report = adapter.freeze(target, late[-1].ensemble.kernel, late[-1].ensemble.memory)
-            if isinstance(report, JumpReport) and np.isfinite(report.jump):
-                value = report.jump
-        per_draw = value * len(x)
+        cost = float(np.mean([np.asarray(each["evals"]) for each in stats])) * len(x)
+    if spec.score == "jump":
+        jump = float(np.mean(stats[-1]["jump"])) * a_sweep
+        report = late[-1].run.freeze().reports[0][-1:]
+        if report and isinstance(report[0], JumpReport) and np.isfinite(report[0].jump):
+            jump = report[0].jump
+        per_draw = jump * len(x)
     else:
         per_draw = float(ess(lp).sum()) / lp.shape[1]
     acceptance = float(np.mean([chunk.acceptance for chunk in late]))

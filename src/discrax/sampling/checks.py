@@ -25,6 +25,7 @@ _FEWEST_STEPS = 100  # of all chains together, from which warm-up is judged
 
 
 def check_counts(num_chains: int, num_warmup: int, num_samples: int, thinning: int, chunk_size: int | None) -> None:
+    """Whole numbers, not too small, and fewer steps than can be counted."""
     least = {"num_chains": 1, "num_warmup": 0, "num_samples": 1, "thinning": 1, "chunk_size": 1}
     given = (num_chains, num_warmup, num_samples, thinning, 1 if chunk_size is None else chunk_size)
     for (name, smallest), value in zip(least.items(), given, strict=True):
@@ -232,6 +233,7 @@ def initial_states(key: PRNGKeyArray, target: Target, num_chains: int, init: Arr
 
 
 def check_start(states: State, kernel: Kernel) -> None:
+    """Chains must start at finite log-probabilities, with gradients that say something."""
     bad = np.flatnonzero(~np.isfinite(np.asarray(states.log_prob)))
     if bad.size:
         value = float(np.asarray(states.log_prob)[bad[0]])

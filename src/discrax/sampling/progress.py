@@ -6,6 +6,7 @@ from typing import Any
 
 
 def wants_progress(progress: bool | None) -> bool:
+    """Whether to show a progress bar: as asked, else in terminals and notebooks."""
     if progress is not None:
         return progress
     if os.environ.get("CI"):
@@ -41,11 +42,12 @@ class ProgressBar:
             self._bar.start()
         return self
 
-    def __exit__(self, *exception) -> None:
+    def __exit__(self, *exception: object) -> None:
         if self._bar is not None:
             self._bar.stop()
 
     def advance(self, steps: int, acceptance: float) -> None:
+        """So many more are done, with this mean acceptance."""
         self.show(steps, f"acceptance {acceptance:.3f}")
 
     def show(self, steps: int, numbers: str) -> None:

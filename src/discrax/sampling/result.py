@@ -11,9 +11,9 @@ import numpy as np
 
 from discrax.adaptation import AcceptanceReport
 from discrax.core.checks import describe, real_array
-from discrax.core.driver import STATS
-from discrax.core.kernel import Kernel, State, Tunable, sites_per_step
-from discrax.core.statistics import Moments
+from discrax.core.kernel import Kernel, State, sites_per_step
+from discrax.core.observers import STATS
+from discrax.core.statistics import RunningMoments
 from discrax.core.target import Target, bare
 from discrax.diagnostics import Summary, diagnose
 from discrax.diagnostics.weighted import are_equal, effective_weights, equal_draws, shares
@@ -36,7 +36,7 @@ class Result:
     kernel: Kernel  # as it drew: tuned and frozen
     draws: np.ndarray | None
     kept: Any
-    moments: Moments | None  # per chain, of the embedding
+    moments: RunningMoments | None  # per chain, of the embedding
     stats: dict[str, np.ndarray]
     mean_stats: dict[str, np.ndarray]  # per chain
     warmup_stats: dict[str, np.ndarray]
@@ -57,6 +57,7 @@ class Result:
 
     @property
     def num_chains(self) -> int:
+        """Chains side by side."""
         return self.states.x.shape[0]
 
     @cached_property
@@ -74,6 +75,7 @@ class Result:
 
     @property
     def has_equal_weights(self) -> bool:
+        """Whether every draw counts the same."""
         return not self.stats or are_equal(self.stats["weight"])
 
     def mean(self, function: Callable[[np.ndarray], Any] | None = None) -> np.ndarray:
@@ -138,6 +140,7 @@ class Result:
         return save(self, path)
 
     def summary(self) -> Summary:
+        """Diagnostics of the draws, to print."""
         stats = self.mean_stats or {name: np.zeros(self.num_chains) for name in STATS}  # no draws: interrupted
         scalars = []
         if self.stats and self.num_draws:
@@ -236,8 +239,8 @@ class Result:
             "is_complete": int(self.is_complete),
             "sampling_time": self.seconds,
         }
-        if isinstance(self.kernel, Tunable):
-            attributes[self.kernel.parameter] = float(getattr(self.kernel, self.kernel.parameter))
+        if isinstance(self.kernel, Kernel) and isinstance(self.target, Target):
+            attributes |= {name: float(knob.value) for name, knob in self.kernel.knobs(self.target).items()}
         tree = from_dict(groups, save_warmup=True)
         tree.attrs.update(attributes)
         return tree

@@ -1,41 +1,29 @@
-"""`sample`: checks, warm-up, drawing, and collecting what the driver hands over."""
+"""`sample`: checks, warm-up, drawing, and collecting what the run hands over."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from discrax.core import random
 from discrax.core.checks import yes_or_no
-from discrax.core.driver import STATS, Adapter, Chunk, Ensemble, Recorder, chunk_length, drive, start
+from discrax.core.driver import Adapter
 from discrax.core.interrupts import Interrupts
-from discrax.core.kernel import Kernel, Sized
+from discrax.core.kernel import Kernel
+from discrax.core.observers import STATS, Draws, Moments, Observer, Stats
 from discrax.core.programs import reads_user_code
-from discrax.core.stochastic import steps_per_block
 from discrax.core.target import Target, check_target
-from discrax.curvature.hessian import Preconditioned, estimated_hessian, exact_hessian
 from discrax.diagnostics.weighted import weights_from_logs
-from discrax.samplers import build_kernel
 from discrax.sampling.auto import Auto, default_adapter, pilot
-from discrax.sampling.checks import (
-    chain_keys,
-    check_batches,
-    check_counts,
-    check_gradient,
-    check_keep,
-    check_law,
-    check_moved,
-    check_run_memory,
-    check_start,
-    gradient_error,
-    initial_states,
-    possible_starts,
-)
+from discrax.sampling.checks import check_counts, check_keep, check_moved, check_run_memory
 from discrax.sampling.progress import ProgressBar, wants_progress
 from discrax.sampling.result import Result
+from discrax.sampling.run import Progress, Run
+from discrax.sampling.stacking import split
+
+_LEAST_BURN_IN = 10
 
 
 @reads_user_code()
@@ -70,135 +58,115 @@ def sample(
 
     Ctrl-C and SIGTERM return what was drawn so far, with `is_complete` False; a second one raises at once.
     """
-    with Interrupts() as interrupts:
-        return _sample(
-            key, target, sampler, num_chains, num_warmup, num_samples, thinning, init, keep, keep_warmup, adaptation,
-            chunk_size, progress, interrupts,
-        )  # fmt: skip
-
-
-def _sample(
-    key, target, sampler, num_chains, num_warmup, num_samples, thinning, init, keep, keep_warmup, adaptation,
-    chunk_size, progress, interrupts: Interrupts,
-) -> Result:  # fmt: skip
-    check_counts(num_chains, num_warmup, num_samples, thinning, chunk_size)
     check_target(target)
-    check_keep(keep, target.space)
-    yes_or_no("keep_warmup", keep_warmup)
+    plan = Plan(num_warmup, num_samples, thinning, keep, keep_warmup, chunk_size, wants_progress(progress))
+    plan.check(target, num_chains)
     yes_or_no("progress", progress is not None and progress)
-    check_run_memory(target.space, keep, num_chains, num_samples, num_warmup if keep_warmup else 0)
-    for_init, keys = chain_keys(key, num_chains)
-    x = initial_states(for_init, target, num_chains, init)
-    reports: list[Any] = []
-    if isinstance(sampler, str) and sampler == "auto":
-        sampler = Auto()
-    if isinstance(sampler, Auto):
-        if init is None:
-            x = possible_starts(for_init, target, x)
-        pilot_keys = jax.vmap(random.fold_in, in_axes=(0, None))(keys, jnp.uint32(2**32 - 1))
-        sampler, report = pilot(sampler, target, pilot_keys, x, gradient_error(target) is None, interrupts)
-        reports.append(report)
-    kernel = build_kernel(sampler, target)
-    check_law(target, kernel)
-    check_gradient(target, kernel)
-    check_batches(target, kernel, keys, x)
-    longest = longest_chunk(target, thinning)
-    kernel, wants_burn_in = _with_exact_hessian(kernel, target, num_warmup, reports)
-    stages = _stages(adaptation, kernel, num_warmup, wants_burn_in)
-    if isinstance(kernel, Sized):
-        kernel = kernel.sized(target, room=any(stage.adapter is not None for stage in stages))
+    with Interrupts() as interrupts:
+        chosen: tuple[Any, ...] = ()
+        if isinstance(sampler, str) and sampler == "auto":
+            sampler = Auto()
+        if isinstance(sampler, Auto):
+            sampler, report = pilot(key, sampler, target, num_chains, init, interrupts)
+            chosen = (report,)
+        run = Run.prepare(key, target, sampler, num_chains, init)
+        run = replace(run, reports=(chosen + run.reports[0],))
+        return draw(run, [adaptation], plan, interrupts)[0]
 
-    recorder = Recorder(codes if keep == "draws" else as_told(keep) if callable(keep) else None, keep == "moments")
-    work = work_per_step(target, num_chains)
-    shown = wants_progress(progress)
 
-    ensemble, compile_seconds = start(target, kernel, x, recorder)
-    if init is None and np.isneginf(np.asarray(ensemble.states.log_prob)).any():
-        x = possible_starts(for_init, target, x, lambda x: start(target, kernel, x, recorder)[0].states.log_prob)
-        ensemble, _ = start(target, kernel, x, recorder)
-    check_start(ensemble.states, kernel)
-    empty = ensemble.moments
-    warmup, drawn = [], Phase("sampling", num_samples, shown, interrupts)
-    ensemble = ensemble._replace(moments=None)
-    for stage in stages:
-        phase = Phase(stage.title, stage.num_steps, shown, interrupts)
+class Plan(NamedTuple):
+    """How long a run is, and what is kept of it."""
+
+    num_warmup: int
+    num_samples: int
+    thinning: int
+    keep: str | Callable[[Array], Any]
+    keep_warmup: bool = False
+    chunk_size: int | None = None
+    shown: bool = False  # with a progress bar
+
+    def check(self, target: Target, num_chains: int) -> None:
+        """A ValueError or TypeError, in a sentence, if it makes no sense."""
+        check_counts(num_chains, self.num_warmup, self.num_samples, self.thinning, self.chunk_size)
+        check_keep(self.keep, target.space)
+        yes_or_no("keep_warmup", self.keep_warmup)
+        kept_warmup = self.num_warmup if self.keep_warmup else 0
+        check_run_memory(target.space, self.keep, num_chains, self.num_samples, kept_warmup)
+
+    @property
+    def observers(self) -> tuple[Observer, ...]:
+        """Who looks at the draws."""
+        if self.keep == "moments":
+            return (Moments(),)
+        if not callable(self.keep):
+            return (Stats(), Draws())
+        keep = self.keep
+        # An identity of its own: a user's function may be unhashable, and what it reads may have changed.
+        return (Stats(), Draws(lambda x: keep(x)))
+
+
+def draw(run: Run, adaptations: Sequence[Any], plan: Plan, interrupts: Interrupts) -> list[Result]:
+    """Warms a run up and draws; a result for each run that is stacked in it, as for each adaptation."""
+    count, warmup = len(run.targets), []
+    for stage in _stages(run, adaptations, plan.num_warmup):
+        phase = Phase(stage.title, stage.num_steps, plan.shown, interrupts, count)
         warmup.append(phase)
-        adapter = None if stage.adapter is None else _planned(stage.adapter, ensemble.kernel, stage.num_steps)
-        chunks = _warm_up(
-            keys,
-            target,
-            ensemble,
-            stage.num_steps,
-            min(chunk_size or chunk_length(stage.num_steps, work), longest * thinning),
-            adapter,
-            keep_warmup or stage.prepares,
-        )
-        ensemble = phase.collect(chunks, ensemble)
-        if adapter is not None and ensemble.memory is not None:  # None: interrupted before the first chunk
-            kernel, report = adapter.freeze(target, ensemble.kernel, ensemble.memory)
-            reports.append(report)
-            ensemble = ensemble._replace(kernel=kernel, memory=None)
+        if stage.adapters is not None:
+            run = run.begin_tuning(stage.adapters, stage.num_steps)
+        observe = (Stats(), Draws()) if plan.keep_warmup or stage.learns else (Stats(),)
+        run = phase.collect(run.steps(stage.num_steps, observe=observe, chunk=plan.chunk_size), run)
+        run = run.freeze() if phase.filled else run.stop_tuning()
         if phase.is_interrupted:
             break
-        kernel = ensemble.kernel
-        if stage.prepares:
-            assert isinstance(kernel, Preconditioned)
-            kernel, how = kernel.prepared(target, estimated_hessian(target, phase.kept(), kernel.estimator))
-            reports.append(how)
-            ensemble = ensemble._replace(kernel=kernel)
-    is_interrupted = any(phase.is_interrupted for phase in warmup)
-    if warmup and not is_interrupted:
-        has_moved = bool((np.asarray(x) != np.asarray(ensemble.states.x)).any())  # a kernel need not count its jumps
-        check_moved(kernel, warmup[-1].stats(), reports, has_moved)
-    if isinstance(kernel, Sized):
-        kernel = kernel.sized(target, room=False)
-    ensemble = ensemble._replace(kernel=kernel, memory=None, moments=empty)
-    if not is_interrupted:
-        length = min(chunk_size or chunk_length(num_samples, work * thinning), longest)
-        chunks = drive(keys, target, ensemble, num_samples, chunk=length, thinning=thinning, recorder=recorder)
-        ensemble = drawn.collect(chunks, ensemble)
-
-    if is_interrupted:
-        drawn.is_interrupted = True
-    return collected(target, ensemble, warmup, drawn, reports, keep, keep_warmup, thinning, compile_seconds)
+        if stage.learns:
+            run = run.learn([phase.kept(i) for i in range(count)])
+    drawn = Phase("sampling", plan.num_samples, plan.shown, interrupts, count)
+    drawn.is_interrupted = any(phase.is_interrupted for phase in warmup)
+    if not drawn.is_interrupted:
+        if warmup:
+            _check_moved(run, warmup[-1])
+        chunks = run.steps(plan.num_samples, thinning=plan.thinning, observe=plan.observers, chunk=plan.chunk_size)
+        run = drawn.collect(chunks, run)
+    ends = split(run.ensemble, count) if run.is_stacked else [run.ensemble]
+    return [_result(i, run, ends[i], warmup, drawn, plan) for i in range(count)]
 
 
-def collected(
-    target: Target,
-    ensemble: Ensemble,
-    warmup: "list[Phase]",
-    drawn: "Phase",
-    reports: list[Any],
-    keep: str | Callable[[Array], Any],
-    keep_warmup: bool,
-    thinning: int,
-    compile_seconds: float,
-) -> Result:
-    """The result of what the phases of a run have stored."""
-    stats = drawn.stats()
+def _check_moved(run: Run, phase: "Phase") -> None:
+    states = split(run.ensemble.states.x, len(run.targets)) if run.is_stacked else [run.ensemble.states.x]
+    starts = split(run.x, len(run.targets)) if run.is_stacked else [run.x]
+    for i, kernel in enumerate(run.kernels):
+        has_moved = bool((np.asarray(starts[i]) != np.asarray(states[i])).any())  # a kernel need not count its jumps
+        check_moved(kernel, phase.stats(i), run.reports[i], has_moved)
+
+
+def _result(i: int, run: Run, end: Any, warmup: "list[Phase]", drawn: "Phase", plan: Plan) -> Result:
+    """The result of what the phases of the i-th run have stored."""
+    stats = drawn.stats(i)
     mean_stats = {name: stats[name].mean(axis=1) for name in STATS if name in stats and stats[name].shape[1]}
     moments = None
-    if ensemble.moments is not None:
-        moments, scalars = jax.tree.map(np.asarray, ensemble.moments)
+    if plan.keep == "moments":
+        seen = end.observed[0] if drawn.filled else Moments().init(run.targets[i], end.states)
+        moments, scalars = jax.tree.map(np.asarray, seen)
         mean_stats = dict(zip(STATS, scalars.mean.T, strict=True))
     return Result(
-        target=target,
-        kernel=ensemble.kernel,
-        draws=drawn.kept() if keep == "draws" else None,
-        kept=drawn.kept() if callable(keep) else None,
+        target=run.targets[i],
+        kernel=end.kernel,
+        draws=drawn.kept(i) if plan.keep == "draws" else None,
+        kept=drawn.kept(i) if callable(plan.keep) else None,
         moments=moments,
         stats=stats,
         mean_stats=mean_stats,
-        warmup_stats=_joined([phase.stats() for phase in warmup]),
-        warmup_draws=_joined([phase.kept() for phase in warmup]) if keep_warmup else None,
-        reports=tuple(reports),
+        warmup_stats=_join([phase.stats(i) for phase in warmup]),
+        warmup_draws=_join([phase.kept(i) for phase in warmup]) if plan.keep_warmup else None,
+        reports=run.reports[i],
         seconds=drawn.seconds,
         warmup_seconds=sum(phase.seconds for phase in warmup),
-        compile_seconds=compile_seconds + sum(phase.compile_seconds for phase in [*warmup, drawn]),
+        compile_seconds=run.compile_seconds / len(run.targets)
+        + sum(phase.compile_seconds for phase in [*warmup, drawn]),
         is_complete=not drawn.is_interrupted,
-        thinning=thinning,
+        thinning=plan.thinning,
         num_draws=drawn.filled,
-        states=ensemble.states,
+        states=end.states,
     )
 
 
@@ -207,177 +175,120 @@ class Stage(NamedTuple):
 
     title: str
     num_steps: int
-    adapter: Adapter | None
-    prepares: bool  # the kernel gets its second-order information from the draws of this stage
+    adapters: tuple[Adapter, ...] | None  # one a run
+    learns: bool = False  # the kernels learn from the draws of this stage what the targets do not tell
 
 
-_LEAST_BURN_IN = 10
-
-
-def _with_exact_hessian(kernel: Kernel, target: Target, num_warmup: int, reports: list[Any]) -> tuple[Kernel, bool]:
-    """The kernel with the Hessian of a quadratic target if it wants one, and whether a burn-in must estimate it."""
-    if not isinstance(kernel, Preconditioned) or kernel.is_prepared:
-        return kernel, False
-    hessian = None if kernel.estimates else exact_hessian(target)
-    if hessian is not None:
-        kernel, how = kernel.prepared(target, hessian)
-        reports.append(how)
-        return kernel, False
-    if num_warmup < 3 * _LEAST_BURN_IN:
-        raise ValueError(
-            f"{type(kernel).__name__} estimates the Hessian of this target in warm-up, which takes at least "
-            f"{3 * _LEAST_BURN_IN} steps, but num_warmup is {num_warmup}; raise it or pass the matrix to the sampler."
-        )
-    return kernel, True
-
-
-def _stages(adaptation: Any, kernel: Kernel, num_warmup: int, wants_burn_in: bool) -> list[Stage]:
-    """A burn-in of a third of warm-up where the Hessian must be estimated; then the tuning of the kernel as it will be.
+def _stages(run: Run, adaptations: Sequence[Any], num_warmup: int) -> list[Stage]:
+    """A burn-in of a third of warm-up where kernels must learn from it; then the tuning of the kernels as they will be.
 
     Several adapters share warm-up equally.
     """
+    kernels = run.kernels
+    learns = any(not kernel.is_prepared for kernel in kernels)
+    if learns and num_warmup < 3 * _LEAST_BURN_IN:
+        raise ValueError(
+            f"{type(kernels[0]).__name__} estimates the Hessian of this target in warm-up, which takes at least "
+            f"{3 * _LEAST_BURN_IN} steps, but num_warmup is {num_warmup}; raise it or pass the matrix to the sampler."
+        )
+    parts = list(zip(adaptations, kernels, run.targets, strict=True))
+    adapters = list(zip(*(adapters_of(*part) for part in parts), strict=True))  # one or more a run
     if not num_warmup:
-        adapters_of(adaptation, kernel)  # its mistakes are mistakes all the same
-        return []
+        return []  # but mistakes in `adaptation` are mistakes all the same
     stages, left = [], num_warmup
-    if wants_burn_in:
+    if learns:
         left -= num_warmup // 3
-        first = adapters_of("auto" if adaptation is not None else None, kernel)
-        stages.append(Stage("burn-in", num_warmup // 3, first[0] if first else None, True))
-    adapters = adapters_of(adaptation, kernel) or (None,)
-    for i, adapter in enumerate(adapters):
-        share = left // len(adapters) + (left % len(adapters) if i == 0 else 0)
-        stages.append(Stage("warm-up", share, adapter, False))
+        first = [None if each is None else default_adapter(target, kernel) for each, kernel, target in parts]
+        stages.append(Stage("burn-in", num_warmup // 3, _all_or_none(first), learns=True))
+    for i, each in enumerate(adapters or [None]):
+        share = left // max(1, len(adapters)) + (left % len(adapters) if adapters and i == 0 else 0)
+        stages.append(Stage("warm-up", share, each))
     return stages
 
 
-def adapters_of(adaptation: Any, kernel: Kernel) -> tuple[Adapter, ...]:
+def _all_or_none(adapters: Sequence[Adapter | None]) -> tuple[Adapter, ...] | None:
+    return tuple(adapters) if all(adapter is not None for adapter in adapters) else None  # pyright: ignore
+
+
+def adapters_of(adaptation: Any, kernel: Kernel, target: Target) -> tuple[Adapter, ...]:
+    """The adapters that a user asked for, one after another; a sentence if they cannot tune the kernel."""
     if adaptation is None:
         return ()
     if isinstance(adaptation, str) and adaptation == "auto":
-        adapter = default_adapter(kernel)
+        adapter = default_adapter(target, kernel)
         return () if adapter is None else (adapter,)
     adapters: tuple[Any, ...] = tuple(adaptation) if isinstance(adaptation, tuple | list) else (adaptation,)
     for adapter in adapters:
-        if not isinstance(adapter, Adapter):
+        if not isinstance(adapter, Adapter) or isinstance(adapter, type):
             raise TypeError(
-                "adaptation is 'auto', None, or one or more of AcceptanceRate, JumpProbes, StepSearch and GammaRule, "
-                f"but got {adapter!r}."
+                "adaptation must be 'auto', None, or one or more rules such as discrax.adaptation.AcceptanceRate() and "
+                f"JumpProbes(), but got {adapter!r}."
             )
-        if not (isinstance(kernel, Preconditioned) and not kernel.is_prepared):  # it may yet get the knobs
-            adapter.check(kernel)
+        if kernel.is_prepared:  # else it may yet get the knobs
+            adapter.plan(target, kernel, 1000)
     return adapters
 
 
-def _planned(adapter: Adapter, kernel: Kernel, num_steps: int) -> Adapter:
-    adapter.check(kernel)
-    return adapter.planned(kernel, num_steps)
-
-
-def _joined(parts: list[Any]) -> Any:
+def _join(parts: list[Any]) -> Any:
     """The stages of warm-up one after another along the axis of draws."""
     parts = [part for part in parts if part is not None and jax.tree.leaves(part)]
     return jax.tree.map(lambda *leaves: np.concatenate(leaves, axis=1), *parts) if parts else {}
 
 
-def codes(x: Array) -> Array:
-    return x
-
-
-def as_told(keep: Callable[[Array], Any]) -> Callable[[Array], Any]:
-    """A user's function with an identity of its own: it may be unhashable, and what it reads may have changed."""
-    return lambda x: keep(x)
-
-
-def _warm_up(
-    keys, target, ensemble: Ensemble, num_steps: int, chunk: int, adapter, keep_draws: bool
-) -> Iterator[Chunk]:
-    """Statistics are recorded, draws where asked; a kernel that outgrows its capacity is enlarged between chunks."""
-    recorder = Recorder(codes if keep_draws else None)
-    if adapter is None:
-        return drive(keys, target, ensemble, num_steps, chunk=chunk, recorder=recorder)
-
-    def resize(kernel: Kernel) -> Kernel:
-        return kernel.sized(target, room=True) if isinstance(kernel, Sized) else kernel
-
-    if isinstance(ensemble.kernel, Sized):
-        chunk = warmup_chunk(num_steps)  # whatever chunk_size is: when a kernel may grow decides what is drawn
-    ensemble = ensemble._replace(memory=adapter.init(target, ensemble.kernel))
-    return drive(keys, target, ensemble, num_steps, chunk=chunk, adapter=adapter, recorder=recorder, resize=resize)
-
-
-def longest_chunk(target: Target, thinning: int) -> int:
-    """Draws for which the data on the device last, where they come block by block."""
-    steps = steps_per_block(target)
-    if steps is None:
-        return 2**31 - 1
-    if steps < thinning:
-        raise ValueError(
-            f"A block of the data lasts for {steps} steps, but a draw takes thinning = {thinning}; use larger blocks, "
-            "smaller batches or less thinning."
-        )
-    return steps // thinning
-
-
-def work_per_step(target: Target, num_chains: int) -> int:
-    """What `chunk_length` weighs: the numbers that a step of all chains touches."""
-    space = target.space
-    return num_chains * space.num_sites * (1 if space.has_two_levels else space.num_levels)
-
-
-def warmup_chunk(num_steps: int) -> int:
-    """Short, so that a kernel that outgrows its capacity is enlarged soon, and that a signal is heard soon."""
-    return min(max(50, num_steps // 20), 2000)
-
-
 class Phase:
-    """Collects the chunks of warm-up or of drawing on the host. A signal ends it with what it has."""
+    """Collects the chunks of warm-up or of drawing on the host, run by run. A signal ends it with what it has."""
 
-    def __init__(self, title: str, total: int, show_progress: bool, interrupts: Interrupts | None = None):
-        self._interrupts = Interrupts() if interrupts is None else interrupts
+    def __init__(self, title: str, total: int, shown: bool, interrupts: Interrupts, count: int = 1):
+        self._interrupts = interrupts
         self.filled, self.seconds, self.compile_seconds, self.is_interrupted = 0, 0.0, 0.0, False
-        self._title, self._total, self._show_progress = title, total, show_progress
-        self._buffers: Any = None
+        self._title, self._total, self._shown = title, total, shown
+        self._buffers: list[Any] = [None] * count
 
-    def collect(self, chunks: Iterator[Chunk], ensemble: Ensemble) -> Ensemble:
-        with ProgressBar(self._title, self._total, self._show_progress) as bar:
+    def collect(self, chunks: Iterator[Progress], run: Run) -> Run:
+        """Runs and stores the chunks; the run after the last."""
+        with ProgressBar(self._title, self._total, self._shown) as bar:
             try:
                 while not self._interrupts.requested:
                     chunk = next(chunks, None)
                     if chunk is None:
                         break
-                    count = self.store(chunk)
-                    ensemble = chunk.ensemble
-                    bar.advance(count, chunk.acceptance)
+                    self._store(chunk)
+                    run = chunk.run
+                    bar.advance(chunk.num_draws, chunk.acceptance)
             except KeyboardInterrupt:
                 self.is_interrupted = True
         self.is_interrupted = self.is_interrupted or self._interrupts.requested
-        return ensemble
+        return run
 
-    def store(self, chunk: Chunk) -> int:
-        """Keeps what a chunk recorded, on the host."""
-        recorded = jax.tree.map(np.asarray, chunk.recorded)
-        if self._buffers is None:
-            shape = lambda leaf: (leaf.shape[1], self._total, *leaf.shape[2:])  # noqa: E731
-            self._buffers = jax.tree.map(lambda leaf: np.empty(shape(leaf), leaf.dtype), recorded)
+    def _store(self, chunk: Progress) -> None:
         place = slice(self.filled, self.filled + chunk.num_draws)
 
-        def fill(buffer, leaf):
+        def empty(leaf: np.ndarray) -> np.ndarray:
+            return np.empty((leaf.shape[1], self._total, *leaf.shape[2:]), leaf.dtype)
+
+        def fill(buffer: np.ndarray, leaf: np.ndarray) -> None:
             buffer[:, place] = np.moveaxis(leaf, 0, 1)
 
-        jax.tree.map(fill, self._buffers, recorded)
+        for i, handed in enumerate(chunk.handed):
+            handed = jax.tree.map(np.asarray, handed)
+            if self._buffers[i] is None:
+                self._buffers[i] = jax.tree.map(empty, handed)
+            jax.tree.map(fill, self._buffers[i], handed)
         self.filled = place.stop
         self.seconds += chunk.seconds
         self.compile_seconds += chunk.compile_seconds
-        return chunk.num_draws
 
-    def kept(self) -> Any:
-        if self._buffers is None:
+    def kept(self, i: int) -> Any:
+        """What was kept of the draws of the i-th run, (chain, draw, ...)."""
+        buffers = self._buffers[i]
+        if buffers is None or len(buffers) < 2:
             return None
-        return jax.tree.map(lambda buffer: buffer[:, : self.filled], self._buffers.kept)
+        return jax.tree.map(lambda buffer: buffer[:, : self.filled], buffers[1])
 
-    def stats(self) -> dict[str, np.ndarray]:
-        if self._buffers is None or not self._buffers.stats:
+    def stats(self, i: int) -> dict[str, np.ndarray]:
+        """The statistics of the i-th run by name, (chain, draw)."""
+        buffers = self._buffers[i]
+        if buffers is None or not buffers[0]:
             return {}
-        stats = {name: values[:, : self.filled] for name, values in self._buffers.stats.items()}
+        stats = {name: values[:, : self.filled] for name, values in buffers[0].items()}
         return stats | {"weight": weights_from_logs(stats["log_weight"])}

@@ -7,23 +7,22 @@ is a state, not a law, so tuning need not end.
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Integer, Key, PRNGKeyArray
 
 from discrax.core import random
-from discrax.core.driver import Batched, Best, Ensemble, Recorder, drive, start
-from discrax.core.kernel import Kernel, Sized, replaced
-from discrax.core.target import Target, Tempered, check_target
-from discrax.samplers import build_kernel
+from discrax.core.kernel import Kernel, replaced
+from discrax.core.observers import Best, BestState
+from discrax.core.target import Target, Tempered
 from discrax.sampling.auto import default_adapter
-from discrax.sampling.checks import chain_keys, check_gradient
-from discrax.sampling.together import apart, of_one_size, stacked
+from discrax.sampling.checks import chain_keys
+from discrax.sampling.run import Run
 
 _LEAST_CAPACITY = 8
 _MOST_CROSSINGS = 100.0  # by which the gain of tuning falls: a temperature that moves takes the best scale with it
@@ -40,34 +39,24 @@ class Population:
         x: Integer[np.ndarray, "places chains n"],
         betas: Sequence[float] | Float[np.ndarray, " places"],
     ):
-        count = len(betas)
-        self._targets = list(targets) * count if len(targets) == 1 else list(targets)
-        self._batched: Batched = "one target" if len(targets) == 1 else True
-        for target in targets:
-            check_target(target)
-        kernels: list[Any] = [build_kernel(sampler, target) for target in self._targets]
-        check_gradient(self._targets[0], kernels[0])
-        adapter = default_adapter(kernels[0])
-        adapter = None if adapter is None else adapter.planned(kernels[0], 10**6)
-        self._adapters = None if adapter is None else stacked([adapter] * count)
-        kernels = self._of_size(kernels)
-        self._keys = stacked([chain_keys(k, x.shape[1])[1] for k in _split(key, count)])
-        self._base = targets[0] if len(targets) == 1 else stacked(self._targets)
         self.betas = np.asarray(betas, np.float64)
-        space = self._targets[0].space
+        targets = list(targets) * len(betas) if len(targets) == 1 else list(targets)
+        space = targets[0].space
         codes = jnp.asarray(x.reshape(*x.shape[:2], *space.shape), space.dtype)
         begin = time.perf_counter()
-        ensemble, self.last_compile_seconds = start(
-            self._tempered(), stacked(kernels), codes, Recorder(None), batched=self._batched
-        )
-        jax.block_until_ready(ensemble.states.log_prob)
-        self.seconds = time.perf_counter() - begin - self.last_compile_seconds
-        self._check_start(np.asarray(ensemble.states.log_prob))
+        keys = [chain_keys(each, x.shape[1])[1] for each in _split(key, len(betas))]
+        places = zip(keys, targets, betas, codes, strict=True)
+        runs = [Run.at(each, Tempered(target, float(beta)), sampler, here) for each, target, beta, here in places]
+        run = Run.stack(runs)
+        self.last_compile_seconds = run.compile_seconds
+        self._check_start(np.asarray(run.ensemble.states.log_prob))
+        adapter = default_adapter(run.targets[0], run.kernels[0])
         if adapter is not None:
-            memory = [adapter.init(t, k) for t, k in zip(self._targets, kernels, strict=True)]
-            ensemble = ensemble._replace(memory=stacked(memory))
-        self.ensemble: Ensemble = ensemble._replace(best=Best(ensemble.states.x, ensemble.states.log_prob))
+            run = run.begin_tuning([adapter] * len(betas), 10**6)
+        self._run = self._with_room(run)
         self.num_steps, self.acceptance = 0, 0.0
+        self._best = BestState(run.ensemble.states.x, run.ensemble.states.log_prob)
+        self.seconds = time.perf_counter() - begin - self.last_compile_seconds
 
     @staticmethod
     def _check_start(values: Float[np.ndarray, "places chains"]) -> None:
@@ -75,73 +64,62 @@ class Population:
             raise ValueError(
                 "The penalised objective must be a finite number where a search begins, but in the precision of the "
                 f"search it is {values[~np.isfinite(values)][0]} for {(~np.isfinite(values)).sum()} of {values.size} "
-                "chains; divide the objective by a large number, or pass `start`."
+                "chains; divide the objective by a large number, or pass `init`."
             )
-
-    def _tempered(self) -> Tempered:
-        one = Tempered(self._targets[0], 1.0)
-        return eqx.tree_at(lambda t: (t.target, t.beta), one, (self._base, jnp.asarray(self.betas, one.beta.dtype)))
 
     def run(self, num_steps: int, *, resize: bool = True) -> None:
         """So many steps of all chains at the present temperatures; with `resize` the kernels' capacity follows them."""
         begin = time.perf_counter()
-        for chunk in drive(
-            self._keys,
-            self._tempered(),
-            self._with_gain(self.ensemble),
-            1,
-            chunk=1,
-            thinning=num_steps,
-            adapter=self._adapters,
-            recorder=Recorder(None),
-            resize=self._resized if resize else lambda kernel: kernel,
-            batched=self._batched,
-        ):
-            self.ensemble, self.acceptance = chunk.ensemble, chunk.acceptance
-            self.last_compile_seconds = chunk.compile_seconds or self.last_compile_seconds
-            self.seconds += time.perf_counter() - begin - chunk.compile_seconds
+        run = self._with_gain(self._run.at_temperatures(self.betas))
+        run = self._with_room(run) if resize else run
+        for chunk in run.steps(1, thinning=num_steps, observe=(Best(),), chunk=1, resize=False):
+            self._run, self.acceptance = chunk.run, chunk.acceptance
+            compile_seconds = chunk.compile_seconds * len(self.betas)
+            self.last_compile_seconds = compile_seconds or self.last_compile_seconds
+            self.seconds += time.perf_counter() - begin - compile_seconds
+        self._best = self._run.ensemble.observed[0]
         self.num_steps += num_steps
 
     @staticmethod
-    def _with_gain(ensemble: Ensemble) -> Ensemble:
-        memory = ensemble.memory
+    def _with_gain(run: Run) -> Run:
+        memory = run.ensemble.memory
         if not hasattr(memory, "crossings"):
-            return ensemble
-        return ensemble._replace(memory=memory._replace(crossings=jnp.minimum(memory.crossings, _MOST_CROSSINGS)))
+            return run
+        memory = memory._replace(crossings=jnp.minimum(memory.crossings, _MOST_CROSSINGS))
+        return replace(run, ensemble=run.ensemble._replace(memory=memory))
 
-    def _resized(self, kernel: Kernel) -> Kernel:
-        return stacked(self._of_size(apart(kernel, len(self.betas)))) if isinstance(kernel, Sized) else kernel
-
-    def _of_size(self, kernels: list[Any]) -> list[Any]:
+    @staticmethod
+    def _with_room(run: Run) -> Run:
         """Room for paths of twice the present length, and little more: cold paths are short, and room costs time."""
-        if not isinstance(kernels[0], Sized):
-            return kernels
-        tight: list[Any] = of_one_size([k.sized(t, room=False) for k, t in zip(kernels, self._targets, strict=True)])
-        if not hasattr(kernels[0], "capacity"):
-            return tight
-        needed = max(tight[0].capacity, _LEAST_CAPACITY)  # a path cannot outgrow a capacity of one
-        if needed <= getattr(kernels[0], "capacity") <= 4 * needed:  # noqa: B009 - not all that are Sized have one
-            return kernels
-        capacity = min(2 * needed, self._targets[0].space.num_sites)
-        return [replaced(kernel, capacity=capacity) for kernel in kernels]
+        capacity = run.ensemble.kernel.capacity
+        if capacity is None:
+            return run
+        pairs = list(zip(run.kernels, run.targets, strict=True))
+        tight = [kernel.prepare(target, tuning=False)[0].capacity for kernel, target in pairs]
+        needed = max(_LEAST_CAPACITY, *(each or 1 for each in tight))  # a path cannot outgrow a capacity of one
+        if needed <= capacity <= 4 * needed:
+            return run
+        capacity = min(2 * needed, run.targets[0].space.num_sites)
+        return run.with_kernels([replaced(kernel, capacity=capacity) for kernel, _ in pairs])
 
     @property
     def values(self) -> Float[np.ndarray, "places chains"]:
-        return np.asarray(self.ensemble.states.log_prob, np.float64)
+        return np.asarray(self._run.ensemble.states.log_prob, np.float64)
 
     @property
     def best_values(self) -> Float[np.ndarray, "places chains"]:
-        return np.asarray(self.ensemble.best.log_prob, np.float64)
+        return np.asarray(self._best.log_prob, np.float64)
 
     @property
     def best_states(self) -> Integer[np.ndarray, "places chains n"]:
-        x = np.asarray(self.ensemble.best.x)
+        x = np.asarray(self._best.x)
         return x.reshape(*x.shape[:2], -1)
 
     def exchange(self, key: PRNGKeyArray, turn: int) -> Float[np.ndarray, " pairs"]:
         """Metropolis swaps between neighbouring places, chain by chain; the mean probability of each pair."""
-        states, rates = _exchange(key, self.ensemble.states, jnp.asarray(self.betas, jnp.float32), turn)
-        self.ensemble = self.ensemble._replace(states=states)
+        ensemble = self._run.ensemble
+        states, rates = _exchange(key, ensemble.states, jnp.asarray(self.betas, jnp.float32), turn)
+        self._run = replace(self._run, ensemble=ensemble._replace(states=states))
         return np.asarray(rates)
 
 

@@ -36,11 +36,8 @@ from discrax.core.levels import draw_levels
 from discrax.core.programs import compiled, reads_user_code
 from discrax.core.space import Categorical
 from discrax.core.target import Target
-from discrax.curvature.hessian import LARGEST, Preconditioned
+from discrax.curvature.hessian import LARGEST
 from discrax.samplers import build_kernel
-from discrax.samplers.block_gibbs import HammingBall
-from discrax.samplers.exact_path import LB, ExactPAS
-from discrax.samplers.gibbs import Gibbs
 from discrax.sampling import Result, sample
 from discrax.text.bert import Bert, MaskedModel, read_checkpoint
 from discrax.text.tokens import END, MASK, START
@@ -207,12 +204,12 @@ def _check_request(model: Any, sentence: Any, sampler: Any, **counts: int) -> No
 def check_affordable(kernel: Kernel, target: Infilling) -> None:
     """Samplers that would read a sentence for every word, or keep a matrix of words by words, end with a sentence."""
     sites, levels = target.space.num_sites, target.space.num_levels
-    if isinstance(kernel, Gibbs | HammingBall | LB | ExactPAS) and levels > _MOST_LEVELS:
+    if kernel.evaluates_levels and levels > _MOST_LEVELS:
         raise ValueError(
             f"{type(kernel).__name__} evaluates the model at every one of {levels:,} words of a place in each step; "
             "use a sampler with gradients, such as 'pas', or 'rwm'."
         )
-    if isinstance(kernel, Preconditioned) and not kernel.is_prepared and sites * levels > LARGEST:
+    if not kernel.is_prepared and sites * levels > LARGEST:
         raise ValueError(
             f"{type(kernel).__name__} estimates a matrix with a row for each word of each place, at most {LARGEST:,}, "
             f"but there are {sites * levels:,}; use a sampler of first order, such as 'pas'."

@@ -8,7 +8,9 @@ import pytest
 
 import discrax
 from discrax import AcceptanceRate, samplers, targets
-from discrax.core.kernel import scalar_info
+from discrax.adaptation.acceptance import scale_of
+from discrax.bench.papers.rules import PaperRate
+from discrax.core.kernel import rated_knob, scalar_info
 from discrax.samplers.selection import longest
 
 N = 1000
@@ -17,12 +19,25 @@ STATES = jax.vmap(samplers.dmala().init, in_axes=(None, 0))(TARGET, jnp.zeros((1
 WANTED = -30 * np.log(0.574)  # the path length at which exp(-R / 30) is 0.574
 
 
+RULES = {"robust": AcceptanceRate(), "paper": PaperRate(), "steady": AcceptanceRate(rule="steady")}
+
+
 def exponential(kernel):
     return jnp.exp(-kernel.path_length / 30)
 
 
-def tune(adapter, kernel, curve, num_steps: int, noise: float = 0.05):
-    """Runs the adapter on an acceptance curve with noise; returns the path of the scale and the frozen kernel."""
+class Constant(eqx.Module):
+    """An acceptance that no scale changes."""
+
+    rate: jax.Array = eqx.field(converter=jnp.float32)
+
+    def __call__(self, kernel):
+        return self.rate
+
+
+@eqx.filter_jit
+def walk(adapter, kernel, memory, curve, epsilons):
+    """One program for all runs of a rule on a curve that are as long."""
     arrays, static = eqx.partition(kernel, eqx.is_array)
 
     def one(carry, epsilon):
@@ -31,23 +46,29 @@ def tune(adapter, kernel, curve, num_steps: int, noise: float = 0.05):
         accept_prob = jnp.clip(curve(kernel) + epsilon, 0, 1)
         info = jax.tree.map(lambda leaf: leaf[None], scalar_info(accept_prob, True, 1, 1, False))
         kernel, memory = adapter.update(TARGET, kernel, memory, STATES, info)
-        return (eqx.filter(kernel, eqx.is_array), memory), jnp.exp(kernel.log_scale(TARGET))
+        return (eqx.filter(kernel, eqx.is_array), memory), jnp.exp(scale_of(TARGET, kernel)[1])
 
+    (arrays, memory), scales = jax.lax.scan(one, (arrays, memory), epsilons)
+    return eqx.combine(arrays, static), memory, scales
+
+
+def tune(adapter, kernel, curve, num_steps: int, noise: float = 0.05):
+    """Runs the adapter on an acceptance curve with noise; returns the path of the scale and the frozen kernel."""
+    adapter = adapter.plan(TARGET, kernel, num_steps)
     epsilons = noise * jax.random.normal(jax.random.key(0), (num_steps,))
-    start = (arrays, adapter.init(TARGET, kernel))
-    (arrays, memory), scales = jax.jit(lambda start, epsilons: jax.lax.scan(one, start, epsilons))(start, epsilons)
-    frozen, report = adapter.freeze(TARGET, eqx.combine(arrays, static), memory)
+    kernel, memory, scales = walk(adapter, kernel, adapter.init(TARGET, kernel), curve, epsilons)
+    frozen, report = adapter.freeze(TARGET, kernel, memory)
     return np.asarray(scales), frozen, report
 
 
 def pas(length: float = 1.0):
-    return samplers.pas(length).sized(TARGET, room=True)
+    return samplers.pas(length).prepare(TARGET, tuning=True)[0]
 
 
 @pytest.mark.parametrize(("rule", "start"), [("robust", 1.0), ("robust", 150.0), ("paper", 1.0), ("paper", 40.0)])
 def test_both_rules_find_the_wanted_rate(rule, start):
     """From far below and far above, within 15% of the right scale after 300 noisy steps."""
-    _, kernel, report = tune(AcceptanceRate(rule=rule), pas(start), exponential, 300)
+    _, kernel, report = tune(RULES[rule], pas(start), exponential, 300)
     assert float(kernel.path_length) == pytest.approx(WANTED, rel=0.15)
     assert report.reached_rate == pytest.approx(0.574, abs=0.02)
 
@@ -75,7 +96,7 @@ def test_both_rules_are_their_formulas(rule):
     kernel = pas(8.0)
     noise = 0.3 * np.asarray(jax.random.normal(jax.random.key(0), (60,)))
     accept_probs = np.clip(0.6 + noise, 0, 1)
-    scales, frozen, report = tune(AcceptanceRate(rule=rule), kernel, lambda _: jnp.float32(0.6), 60, noise=0.3)
+    scales, frozen, report = tune(RULES[rule], kernel, Constant(0.6), 60, noise=0.3)
     path, mean, rate = written_out(rule, accept_probs, 0.574, 8.0, longest(kernel.capacity, N))
     np.testing.assert_allclose(scales, path, rtol=1e-3)
     assert float(frozen.path_length) == pytest.approx(np.exp(mean) if rule == "robust" else path[-1], rel=1e-3)
@@ -86,7 +107,7 @@ def test_robust_rule_is_faster_than_the_papers_from_one_site():
     """The paper's rule grows by less than 1 - 0.574 a step, so R = 16 takes it 36 steps at least; ours multiplies."""
     arrival = {}
     for rule in ("robust", "paper"):
-        scales, *_ = tune(AcceptanceRate(rule=rule), pas(), exponential, 300)
+        scales, *_ = tune(RULES[rule], pas(), exponential, 300)
         arrival[rule] = int(np.argmax(scales > 0.8 * WANTED))
     assert arrival["paper"] > 30
     assert 0 < arrival["robust"] < arrival["paper"] / 3
@@ -100,7 +121,7 @@ def test_robust_rule_freezes_an_average_that_is_steadier_than_the_path():
 
 
 def test_paper_rule_freezes_its_last_length():
-    scales, kernel, _ = tune(AcceptanceRate(rule="paper"), pas(), exponential, 100)
+    scales, kernel, _ = tune(PaperRate(), pas(), exponential, 300)
     assert float(kernel.path_length) == pytest.approx(scales[-1], rel=1e-5)
 
 
@@ -108,7 +129,7 @@ def test_paper_rule_freezes_its_last_length():
 @pytest.mark.parametrize("rate", [0.0, 1.0], ids=["never-accepted", "always-accepted"])
 def test_scale_is_clipped_where_the_rate_cannot_be_reached(rule, rate):
     kernel = pas(5.0)
-    scales, frozen, report = tune(AcceptanceRate(rule=rule), kernel, lambda _: jnp.float32(rate), 600, noise=0.0)
+    scales, frozen, report = tune(RULES[rule], kernel, Constant(rate), 600, noise=0.0)
     most = longest(kernel.capacity, N)
     assert scales[-1] == pytest.approx(1 if rate == 0 else most)
     assert 1 <= float(frozen.path_length) <= most
@@ -117,7 +138,7 @@ def test_scale_is_clipped_where_the_rate_cannot_be_reached(rule, rate):
 
 @pytest.mark.parametrize("rate", [0.0, 1.0], ids=["never-accepted", "always-accepted"])
 def test_step_size_stays_a_positive_number_where_the_rate_cannot_be_reached(rate):
-    _, frozen, _ = tune(AcceptanceRate(), samplers.dmala(), lambda _: jnp.float32(rate), 2000, noise=0.0)
+    _, frozen, _ = tune(AcceptanceRate(), samplers.dmala(), Constant(rate), 2000, noise=0.0)
     step_size = float(frozen.step_size)
     assert np.isfinite(step_size)
     assert (0 < step_size < 0.05) if rate == 0 else step_size > 100
@@ -141,8 +162,9 @@ def test_report_says_what_was_asked_and_reached():
 )
 def test_the_kernel_knows_its_own_optimum(kernel):
     expected = 0.234 if isinstance(kernel, samplers.rwm) else 0.574
-    assert AcceptanceRate().asked_rate(kernel) == expected
-    assert AcceptanceRate(0.4).asked_rate(kernel) == 0.4
+    assert rated_knob(kernel, TARGET)[1].rate == expected
+    assert float(AcceptanceRate().plan(TARGET, kernel, 10).rate) == pytest.approx(expected)
+    assert float(AcceptanceRate(0.4).plan(TARGET, kernel, 10).rate) == pytest.approx(0.4)
 
 
 PROBS = np.random.default_rng(0).uniform(0.15, 0.85, 30)
@@ -152,7 +174,7 @@ PROBS = np.random.default_rng(0).uniform(0.15, 0.85, 30)
     ("sampler", "adaptation"),
     [
         pytest.param("pas", AcceptanceRate(), marks=pytest.mark.slow),
-        pytest.param("rwm", AcceptanceRate(0.4, "paper"), marks=pytest.mark.slow),
+        pytest.param("rwm", PaperRate(0.4), marks=pytest.mark.slow),
         ("dmala", AcceptanceRate(0.5)),
     ],
     ids=["pas-robust", "rwm-paper", "dmala-robust"],
@@ -169,23 +191,25 @@ def test_draws_have_the_wanted_rate(sampler, adaptation):
         adaptation=adaptation,
         keep="moments",
     )
-    asked = adaptation.asked_rate(result.kernel)
+    _, knob = rated_knob(result.kernel, result.target)
+    asked = knob.rate if adaptation.rate is None else adaptation.rate
     assert result.report.asked_rate == asked
     assert result.mean_stats["accept_prob"].mean() == pytest.approx(asked, abs=0.05)
-    assert result.report.value == pytest.approx(float(getattr(result.kernel, result.kernel.parameter)))
-    assert result.report.rule == adaptation.rule
+    assert result.report.value == pytest.approx(float(knob.value))
+    assert result.report.rule == getattr(adaptation, "rule", "paper")
 
 
 def test_the_papers_rule_for_a_time_counts_expected_moves_and_is_clamped_before_the_logarithm():
     """n <- max(1, tau Z + 3 (A - 0.574)), tau = n / Z; here every rate is 1, so Z = 1000."""
-    adapter, kernel = AcceptanceRate(rule="paper"), samplers.dlmc(0.005, per_rate=False)
+    kernel = samplers.dlmc(0.005, per_rate=False)
+    adapter = PaperRate().plan(TARGET, kernel, 10)
     memory = adapter.init(TARGET, kernel)
     info = jax.tree.map(lambda leaf: leaf[None], scalar_info(1.0, True, 1, 1, False))
     faster, memory = adapter.update(TARGET, kernel, memory, STATES, info)
-    assert float(faster.time) == pytest.approx((5 + 3 * (1 - 0.574)) / N, rel=1e-4)
+    assert float(faster.step_size) == pytest.approx((5 + 3 * (1 - 0.574)) / N, rel=1e-4)
     rejected = info._replace(accept_prob=jnp.zeros(1))
     for _ in range(5):
         faster, memory = adapter.update(TARGET, faster, memory, STATES, rejected)
-    assert float(faster.time) == pytest.approx(1 / N, rel=1e-4)
+    assert float(faster.step_size) == pytest.approx(1 / N, rel=1e-4)
     for tuned in (samplers.dmala(), samplers.dlmcf()):
-        adapter.check(tuned)
+        PaperRate().plan(TARGET, tuned, 10)

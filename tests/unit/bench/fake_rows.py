@@ -5,11 +5,11 @@ from pathlib import Path
 
 import numpy as np
 
-from discrax.bench import store
-from discrax.bench.cell import Budget, Cell, call
-from discrax.bench.store import Number, Timing
-from discrax.bench.suite import Suite, Table, figure, note
-from discrax.bench.training import pixels
+from discrax.bench.execute import store
+from discrax.bench.experiments.training import pixels
+from discrax.bench.plan.cell import Budget, Cell, call
+from discrax.bench.plan.measure import Number, Timing
+from discrax.bench.plan.suite import Suite, Table, figure, note
 
 CHAINS = 16
 
@@ -121,8 +121,8 @@ def every_plot():
 
 def write_run(folder: Path, monkeypatch) -> Suite:
     """A run of a suite with three tables and a figure of each kind; one cell failed, most have not run."""
-    from discrax.bench import report
-    from discrax.bench.printed import printed
+    from discrax.bench.plan.printed import printed
+    from discrax.bench.report import write as report
 
     generator = np.random.default_rng(2)
     measured = []

@@ -4,10 +4,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from discrax.bench.cell import Budget, Cell, call, load_file, resolve
-from discrax.bench.measure import run_cells, scalar, shape_key
-from discrax.bench.run import absolute, cells_of, plan, with_sampler
-from discrax.bench.suite import Size, Table, aliases, find, shipped
+from discrax.bench.execute.cells import run_cells, shape_key
+from discrax.bench.execute.run import absolute, cells_of, plan, with_sampler
+from discrax.bench.experiments.ess import scalar
+from discrax.bench.plan.cell import Budget, Cell, call, load_file, resolve
+from discrax.bench.plan.suite import Size, Table, aliases, find, shipped
 
 HERE = Path(__file__).parent
 
@@ -15,7 +16,7 @@ HERE = Path(__file__).parent
 def make_cell(**changes) -> Cell:
     fields = {
         "labels": (("task", "bernoulli"), ("N", "12"), ("sampler", "RWM")),
-        "target": call("discrax.bench.models:bernoulli", num_sites=12, low=0.2),
+        "target": call("discrax.bench.experiments.models:bernoulli", num_sites=12, low=0.2),
         "sampler": call("discrax.samplers:rwm"),
         "budget": Budget(3, 20, 30),
     }
@@ -32,7 +33,7 @@ def test_a_cell_is_its_content():
     changed = [
         make_cell(seed=1),
         make_cell(budget=Budget(3, 20, 31)),
-        make_cell(target=call("discrax.bench.models:bernoulli", num_sites=12, low=0.1)),
+        make_cell(target=call("discrax.bench.experiments.models:bernoulli", num_sites=12, low=0.1)),
         make_cell(adaptation=None),
     ]
     assert len({each.id for each in [cell, *changed]}) == 5
@@ -74,7 +75,7 @@ def test_every_suite_makes_cells_whose_parts_exist():
             assert len(keys) == len(cells), f"{name} has cells that its tables cannot tell apart"
             for cell in cells:
                 addresses |= {cell.target.address, cell.sampler.address, cell.measure.address}
-                addresses |= {c.address for c in (cell.adaptation, cell.start) if not isinstance(c, str | None)}
+                addresses |= {c.address for c in (cell.adaptation, cell.init) if not isinstance(c, str | None)}
     for address in addresses:
         assert callable(resolve(address)), address
 
@@ -90,7 +91,7 @@ QUOTED = ("RL", "GS-Tr+S", "GS-Tr+R", "CON", "AFF")  # by the paper from others,
 
 
 def test_every_printed_number_has_a_cell():
-    from discrax.bench.printed import match_printed, printed
+    from discrax.bench.plan.printed import match_printed, printed
 
     for name, suite in shipped().items():
         for table in (each for each in suite.exhibits if isinstance(each, Table) and each.paper):
@@ -123,13 +124,13 @@ def test_cells_of_one_shape_are_one_program():
     assert sorted(len(job[0]) for job in plan(cells, together=True, in_process=True)) == [1, 1, 3]
     assert [len(job) for job in plan(cells, together=False, in_process=True)] == [1] * 5
     assert sorted(len(job) for job in plan(cells, together=False, in_process=False)) == [1, 4]
-    assert shape_key(make_cell(target=call("discrax.bench.models:bernoulli", num_sites=3, low=9.0))) is None
+    assert shape_key(make_cell(target=call("discrax.bench.experiments.models:bernoulli", num_sites=3, low=9.0))) is None
 
 
 @pytest.mark.slow
 def test_together_or_alone_is_the_same():
     rates = [call("discrax.adaptation:AcceptanceRate", rate=rate) for rate in (0.2, 0.7)]
-    bits = call("discrax.bench.models:bernoulli", num_sites=40, low=0.3)
+    bits = call("discrax.bench.experiments.models:bernoulli", num_sites=40, low=0.3)
     cells = [make_cell(adaptation=rate, target=bits, budget=Budget(3, 60, 30)) for rate in rates]
     together = run_cells(cells)
     values = [{row["metric"]: row["value"] for row in rows} for rows in (together[0], run_cells(cells[:1])[0])]

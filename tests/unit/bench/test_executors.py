@@ -16,8 +16,8 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from discrax.bench import executors
-from discrax.bench.executors import Done, Executor, get_executor
+from discrax.bench.execute import executors
+from discrax.bench.execute.executors import Done, Executor, get_executor
 
 
 class OddError(Exception):

@@ -11,23 +11,24 @@ from pathlib import Path
 
 import pytest
 
-from discrax.bench import measure, program, store
-from discrax.bench.cell import Budget, Cell, call
-from discrax.bench.compare import compare_runs
-from discrax.bench.executors import Done
-from discrax.bench.report import make_document, write_report
-from discrax.bench.run import run_suites
-from discrax.bench.store import Number, Timing
-from discrax.bench.suite import Size
+from discrax.bench.execute import cells as measure
+from discrax.bench.execute import program, store
+from discrax.bench.execute.executors import Done
+from discrax.bench.execute.run import run_suites
+from discrax.bench.plan.cell import Budget, Cell, call
+from discrax.bench.plan.measure import Number, Timing
+from discrax.bench.plan.suite import Size
+from discrax.bench.report.compare import compare_runs
+from discrax.bench.report.write import make_document, write_report
 from discrax.core.files import UnusableFile
 
 from ..faulty_files import faulty_files
 
 SUITE = """
-from discrax.bench.cell import Budget, Cell, call
-from discrax.bench.measure import Experiment
-from discrax.bench.store import Number, Timing
-from discrax.bench.suite import suite
+from discrax.bench.plan.cell import Budget, Cell, call
+from discrax.bench.plan.measure import Experiment
+from discrax.bench.plan.measure import Number, Timing
+from discrax.bench.plan.suite import suite
 
 VALUE = 1.0
 
@@ -41,7 +42,7 @@ def cells(size):
     for seed in range(3):
         yield Cell(
             labels=(("task", "none"), ("sampler", str(seed))),
-            target=call("discrax.bench.models:bernoulli", num_sites=4, low=0.2),
+            target=call("discrax.bench.experiments.models:bernoulli", num_sites=4, low=0.2),
             sampler=call("discrax.samplers:rwm"),
             budget=Budget(1, 1, 1),
             seed=seed,
@@ -103,14 +104,14 @@ def test_the_users_own_file_is_a_part_of_the_program(suite, tmp_path):
 
 def test_the_identity_is_of_sources_that_compute(monkeypatch, tmp_path):
     package = tmp_path / "discrax"
-    (package / "bench").mkdir(parents=True)
-    for name in ("kernel.py", "cli.py", "bench/plots.py"):
+    (package / "bench" / "report").mkdir(parents=True)
+    for name in ("kernel.py", "cli.py", "bench/report/plots.py"):
         (package / name).write_text("one = 1\n")
     monkeypatch.setattr(program, "_PACKAGE", package)
     computed = program._of_package.__wrapped__
     first = computed()
     (package / "cli.py").write_text("two = 2\n")
-    (package / "bench" / "plots.py").write_text("two = 2\n")
+    (package / "bench" / "report" / "plots.py").write_text("two = 2\n")
     assert computed() == first
     (package / "kernel.py").write_text("two = 2\n")
     assert computed() != first
@@ -175,7 +176,7 @@ def test_incomplete_results_are_no_rows(monkeypatch):
     class Part:
         is_complete = False
 
-    cell = Cell((("sampler", "x"),), call("discrax.bench.models:bernoulli", num_sites=4, low=0.2),
+    cell = Cell((("sampler", "x"),), call("discrax.bench.experiments.models:bernoulli", num_sites=4, low=0.2),
                 call("discrax.samplers:rwm"), Budget(1, 1, 1))  # fmt: skip
     monkeypatch.setattr(measure, "sample", lambda *_, **__: Part())
     with pytest.raises(KeyboardInterrupt):
@@ -189,7 +190,7 @@ POOL = """
 import os, sys, time
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
-from discrax.bench.executors import Pool
+from discrax.bench.execute.executors import Pool
 from discrax.core.interrupts import Interrupts
 import test_faults_work
 
@@ -302,7 +303,7 @@ def test_a_cache_that_cannot_be_written_is_no_failure_of_a_cell(monkeypatch):
     def unusable(call):
         raise UnusableFile("/cache", "no space left on device")
 
-    cell = Cell((("sampler", "x"),), call("discrax.bench.models:bernoulli", num_sites=4, low=0.2),
+    cell = Cell((("sampler", "x"),), call("discrax.bench.experiments.models:bernoulli", num_sites=4, low=0.2),
                 call("discrax.samplers:rwm"), Budget(1, 1, 1))  # fmt: skip
     monkeypatch.setattr(measure, "target_of", unusable)
     for cells in ([cell], [cell, cell]):
@@ -344,7 +345,7 @@ def test_a_report_that_cannot_be_written_is_a_sentence(suite, tmp_path):
 
 
 def test_numbers_of_a_row_name_its_program():
-    cell = Cell((("sampler", "x"),), call("discrax.bench.models:bernoulli", num_sites=4, low=0.2),
+    cell = Cell((("sampler", "x"),), call("discrax.bench.experiments.models:bernoulli", num_sites=4, low=0.2),
                 call("discrax.samplers:rwm"), Budget(1, 1, 1))  # fmt: skip
     (row,) = store.rows_of(cell, [Number("value", 1.0)], Timing())
     assert row["program"] == program.program_of(cell)

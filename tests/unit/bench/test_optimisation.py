@@ -8,12 +8,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from discrax.bench import data, instances, measure, optimisation
-from discrax.bench.cell import Budget, Cell, call
-from discrax.bench.grid import make_grid
-from discrax.bench.printed import find_printed
-from discrax.bench.suite import Size, Table, find
-from discrax.bench.suites import discs_optimisation as suites
+import discrax as dx
+from discrax.bench.execute import cells as measure
+from discrax.bench.experiments import data, optimisation
+from discrax.bench.papers.discs import instances, tasks
+from discrax.bench.plan.cell import Budget, Cell, call
+from discrax.bench.plan.printed import find_printed
+from discrax.bench.plan.suite import Size, Table, find
+from discrax.bench.report.grid import make_grid
 from discrax.core.target import Tempered
 from discrax.data import folder as folders
 from discrax.problems import Graph
@@ -138,7 +140,7 @@ def test_networks(folder):
 
 # --- Cells -----------------------------------------------------------------------------------------------------------
 
-ANNEALING = call("discrax.bench.optimisation:annealing", hot=1.0, cold=0.1)
+ANNEALING = call("discrax.bench.experiments.optimisation:annealing", hot=1.0, cold=0.1)
 
 
 def numbers_of(target, sampler, measured=ANNEALING, steps=150):
@@ -154,8 +156,8 @@ def numbers_of(target, sampler, measured=ANNEALING, steps=150):
 
 
 def test_annealed_sets():
-    target = call("discrax.bench.instances:er_mis", low=14, high=16, density=0.3, count=2)
-    single, series = numbers_of(target, suites.SAMPLERS["PAS"])
+    target = call("discrax.bench.papers.discs.instances:er_mis", low=14, high=16, density=0.3, count=2)
+    single, series = numbers_of(target, tasks.SAMPLERS["PAS"])
     exact = np.mean([instances.clique_number(problem.graph.complement()) for problem in target().problems])
     assert single["size"] == exact
     assert single["set_size_lower_bound"] == pytest.approx(exact, abs=0.01)
@@ -170,8 +172,8 @@ def test_annealed_sets():
 
 
 def test_annealed_cuts_have_ratios():
-    target = call("discrax.bench.instances:ba_maxcut", low=10, high=12, count=2)
-    single, series = numbers_of(target, suites.SAMPLERS["GWG-nA"])
+    target = call("discrax.bench.papers.discs.instances:ba_maxcut", low=10, high=12, count=2)
+    single, series = numbers_of(target, tasks.SAMPLERS["GWG-nA"])
     assert single["ratio"] == 1
     assert single["gap_percent"] == 0
     assert single["worst_ratio"] == 1
@@ -180,9 +182,13 @@ def test_annealed_cuts_have_ratios():
 
 
 def test_annealed_cliques_and_partitions():
-    single, _ = numbers_of(call("discrax.bench.instances:rb_clique", count=1), suites.SAMPLERS["RWM"], steps=50)
+    single, _ = numbers_of(
+        call("discrax.bench.papers.discs.instances:rb_clique", count=1), tasks.SAMPLERS["RWM"], steps=50
+    )
     assert 0 < single["ratio"] <= 1
-    parts, series = numbers_of(call("discrax.bench.instances:partition", network="mnist_conv"), suites.SAMPLERS["BG-2"])
+    parts, series = numbers_of(
+        call("discrax.bench.papers.discs.instances:partition", network="mnist_conv"), tasks.SAMPLERS["BG-2"]
+    )
     assert 0 < parts["edge_cut_ratio"] < 0.7
     assert parts["balanceness"] > 0.99
     best = [value for _, value in series["best_so_far"]]
@@ -190,26 +196,27 @@ def test_annealed_cliques_and_partitions():
 
 
 def test_what_solve_finds_by_itself():
-    target = call("discrax.bench.instances:er_maxcut", low=10, high=12, count=2)
-    measured = call("discrax.bench.optimisation:by_default", seconds=0.2)
-    single, series = numbers_of(target, call("discrax.bench.optimisation:automatic"), measured)
+    target = call("discrax.bench.papers.discs.instances:er_maxcut", low=10, high=12, count=2)
+    measured = call("discrax.bench.experiments.optimisation:by_default", seconds=0.2)
+    single, series = numbers_of(target, call("discrax.bench.experiments.optimisation:automatic"), measured)
     assert single["ratio"] == 1
     assert series["ratio_by_second"][-1][1] == pytest.approx(1)
 
 
 def test_an_untuned_sampler_is_not_tuned():
-    assert default_adapter(pas()) is not None
-    assert default_adapter(optimisation.untuned("pas", path_length=2.0)) is None
+    target = dx.targets.Bernoulli(np.full(4, 0.3))
+    assert default_adapter(target, pas()) is not None
+    assert default_adapter(target, optimisation.untuned("pas", path_length=2.0)) is None
 
 
 def test_a_time_that_is_set_at_the_start():
     problem = instances.partition("mnist_conv").problems[0]
     kernel = optimisation.TimedAtStart("dlmc", moves=3.0)
-    assert default_adapter(kernel) is None
+    assert default_adapter(problem.target, kernel) is None
     hot, cold = (Tempered(problem.target, beta) for beta in (0.01, 1.0))
     first = eqx.filter_jit(kernel.init)(hot, jnp.zeros(problem.space.shape, jnp.int8))
     assert float(first.cache[1]) == pytest.approx(3.0 / (2 * problem.space.num_sites), rel=0.7)
-    same = dlmc(time=float(first.cache[1]), per_rate=False)
+    same = dlmc(step_size=float(first.cache[1]), per_rate=False)
     after, _ = eqx.filter_jit(kernel.step)(jax.random.key(0), cold, first)
     expected, _ = eqx.filter_jit(same.step)(jax.random.key(0), cold, first._replace(cache=first.cache[0]))
     assert (after.x == expected.x).all()

@@ -1,12 +1,12 @@
 import pytest
 
-from discrax.bench.printed import find_printed, printed, printed_tables
+from discrax.bench.plan.printed import find_printed, printed, printed_tables
 
 
 def test_all_tables_are_there():
     expected = [("any-scale", table) for table in range(1, 6)]
     expected += [("discs", table) for table in (1, 2, 5, 6, 7, 8, 9)]
-    expected += [("enhanced-mcmc", table) for table in (1, 2)]
+    expected += [("enhanced-gradient-mcmc", table) for table in (1, 2)]
     expected += [("optimal-scaling", table) for table in (1, 2, *range(5, 17))]
     expected += [("sgdld", table) for table in (1, 2, 3)]
     assert printed_tables() == expected

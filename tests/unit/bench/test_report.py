@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from discrax.bench import compare, plots, report, store
-from discrax.bench.grid import make_grid, number_text, ratio_text, shade
-from discrax.bench.page import svg_of
-from discrax.bench.run import with_sampler
-from discrax.bench.suite import Size, Table, find, note
+from discrax.bench.execute import store
+from discrax.bench.execute.run import with_sampler
+from discrax.bench.plan.suite import Size, Table, find, note
+from discrax.bench.report import compare, looks, plots, theory
+from discrax.bench.report import write as report
+from discrax.bench.report.grid import make_grid, number_text, ratio_text, shade
+from discrax.bench.report.page import svg_of
 
 from . import fake_rows
 from .fake_rows import EJD, ESS, SECONDS, bernoulli, cell, rows, sampling
@@ -165,7 +167,7 @@ def test_every_kind_is_drawn(kind, options, drawn):
     svg = svg_of(figure, "some-name", f"<{kind}>")
     assert svg.startswith(f'<svg role="img" aria-label="&lt;{kind}&gt;"')
     assert "http" not in svg
-    assert plots.INK not in svg
+    assert looks.INK not in svg
     assert all(name.startswith("some-name-") for name in re.findall(r'\bid="([^"]*)', svg))
 
 
@@ -193,18 +195,18 @@ def test_only_what_is_wanted_is_drawn():
 
 def test_theory_is_best_at_its_rate():
     rate = np.linspace(0.01, 0.99, 981)
-    assert rate[plots.expected("lbp", rate).argmax()] == pytest.approx(0.574, abs=0.001)
-    assert rate[plots.expected("rwm", rate).argmax()] == pytest.approx(0.234, abs=0.001)
+    assert rate[theory.expected("lbp", rate).argmax()] == pytest.approx(0.574, abs=0.001)
+    assert rate[theory.expected("rwm", rate).argmax()] == pytest.approx(0.234, abs=0.001)
     with pytest.raises(ValueError, match="A theory is one of lbp, rwm, but got 'mala'"):
-        plots.expected("mala", rate)
+        theory.expected("mala", rate)
 
 
 def test_the_best_exponent_goes_from_half_to_one():
     r = np.array([1e-9, 1.0, 3.0, 1e9])
     exact = (r[1:3] - 2 + np.sqrt(r[1:3] ** 2 + 4)) / (2 * r[1:3])
-    np.testing.assert_allclose(plots.best_exponent(r), [0.5, *exact, 1.0], atol=1e-8)
+    np.testing.assert_allclose(theory.best_exponent(r), [0.5, *exact, 1.0], atol=1e-8)
     sigma = [1.0, 10.0, 100.0]
-    assert plots.fit_sigma0(sigma, list(plots.best_exponent(np.array(sigma) / 7.0))) == pytest.approx(7.0, rel=0.02)
+    assert theory.fit_sigma0(sigma, list(theory.best_exponent(np.array(sigma) / 7.0))) == pytest.approx(7.0, rel=0.02)
 
 
 def test_slopes_are_fitted():
@@ -219,10 +221,10 @@ def test_samplers_look_the_same_everywhere_and_no_two_alike():
     names = ["RWM-1", "ARWM", "GRWM"]
     names += [f"{name} {weight}" for name in ("LBP-1", "ALBP", "GLBP", "AGWG") for weight in ("sqrt(t)", "t/(t+1)")]
     names += ["mine", "yours"]
-    looks = plots.palette(names)
-    assert len(set(looks.values())) == len(names)
-    assert {looks[name].colour for name in names if "LBP" in name} == {plots.COLOURS[0]}
-    assert all(plots.palette([name])[name] == looks[name] for name in names[:-2])
+    found = looks.palette(names)
+    assert len(set(found.values())) == len(names)
+    assert {found[name].colour for name in names if "LBP" in name} == {looks.COLOURS[0]}
+    assert all(looks.palette([name])[name] == found[name] for name in names[:-2])
 
 
 # --- The whole report ------------------------------------------------------------------------------------------------

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from discrax.bench import store
-from discrax.bench.executors import get_executor
-from discrax.bench.report import write_report
-from discrax.bench.run import run_suites
-from discrax.bench.suite import Size
+from discrax.bench.execute import store
+from discrax.bench.execute.executors import get_executor
+from discrax.bench.execute.run import run_suites
+from discrax.bench.plan.suite import Size
+from discrax.bench.report.write import write_report
 
 HERE = Path(__file__).parent
 SUITE = str(HERE / "tiny_suite.py")

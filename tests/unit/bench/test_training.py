@@ -7,12 +7,20 @@ import numpy as np
 import pytest
 
 from discrax import samplers, targets
-from discrax.bench import data, measure, plots, training
-from discrax.bench.cell import Budget, Cell, call
-from discrax.bench.grid import make_grid
-from discrax.bench.printed import printed
-from discrax.bench.suite import Size, Suite, Table, find
-from discrax.bench.suites import any_scale_energy, discs_energy, enhanced_learning, optimal_scaling_learning
+from discrax.bench.execute import cells as measure
+from discrax.bench.experiments import data, training
+from discrax.bench.papers.any_scale import energy_models as any_scale_energy
+from discrax.bench.papers.any_scale import kernels
+from discrax.bench.papers.discs import energy_models as discs_energy
+from discrax.bench.papers.enhanced_gradient_mcmc import couplings
+from discrax.bench.papers.enhanced_gradient_mcmc import energy_models as enhanced_learning
+from discrax.bench.papers.optimal_scaling import energy_models as optimal_scaling_learning
+from discrax.bench.plan.cell import Budget, Cell, call
+from discrax.bench.plan.printed import printed
+from discrax.bench.plan.suite import Size, Suite, Table, find
+from discrax.bench.report import plots
+from discrax.bench.report.grid import make_grid
+from discrax.core.kernel import replaced
 from discrax.core.space import Binary
 from discrax.data.folder import VARIABLE
 from discrax.learn.models import NetworkModel
@@ -26,7 +34,7 @@ SUITES = (
     "any-scale/figure04",
 )  # fmt: skip
 TINY = call(
-    "discrax.bench.training:trained_resnet",
+    "discrax.bench.experiments.training:trained_resnet",
     data="digits", width=2, num_blocks=1, num_updates=2, num_steps=1, learning_rate=1e-3, buffer_size=100,
 )  # fmt: skip
 
@@ -60,8 +68,8 @@ def test_cells_are_plain_values(name, monkeypatch):
 @pytest.mark.parametrize(
     ("suite", "paper", "number", "metric"),
     [
-        (enhanced_learning.table01, "enhanced-mcmc", 1, "J_estimation_error"),
-        (enhanced_learning.table02, "enhanced-mcmc", 2, "J_estimation_error"),
+        (enhanced_learning.table01, "enhanced-gradient-mcmc", 1, "J_estimation_error"),
+        (enhanced_learning.table02, "enhanced-gradient-mcmc", 2, "J_estimation_error"),
     ],
 )
 def test_every_printed_number_has_a_cell_with_the_printed_steps(suite, paper, number, metric):
@@ -95,19 +103,26 @@ def test_a_missing_data_set_is_a_sentence(monkeypatch):
 def lattice(sampler, *, steps=2, adaptation=None, seed=0, updates=40):
     return Cell(
         (("sampler", "s"),),
-        call("discrax.bench.training:ising_lattice", side=4, strength=0.15, num_rows=1000),
+        call(
+            "discrax.bench.papers.enhanced_gradient_mcmc.couplings:ising_lattice", side=4, strength=0.15, num_rows=1000
+        ),
         sampler,
         Budget(100, 0, updates, steps),
         seed=seed,
         adaptation=adaptation,
-        measure=call("discrax.bench.training:estimation", learning_rate=5e-3, l1=0.01, buffer_size=200),
+        measure=call(
+            "discrax.bench.papers.enhanced_gradient_mcmc.couplings:estimation",
+            learning_rate=5e-3,
+            l1=0.01,
+            buffer_size=200,
+        ),
         is_timed=True,
     )
 
 
 @pytest.mark.slow
 def test_data_of_the_lattice_are_samples():
-    known = training.ising_lattice(side=4, strength=0.15, num_rows=1000)
+    known = couplings.ising_lattice(side=4, strength=0.15, num_rows=1000)
     assert known.rows.shape == (1000, 16)
     J = known.couplings
     assert J.sum(axis=0) == pytest.approx(0.6)
@@ -135,23 +150,25 @@ def test_the_lattice_is_learnt():
 
 
 def test_pavg_follows_the_model_and_is_always_accepted():
-    numbers = single(measure.run_cell(lattice(call("discrax.bench.training:pavg_of_model"))))
+    numbers = single(
+        measure.run_cell(lattice(call("discrax.bench.papers.enhanced_gradient_mcmc.couplings:pavg_of_model")))
+    )
     assert numbers["acceptance"] > 0.98
     assert numbers["J_estimation_error"] < 0.17
 
 
 def test_pavg_of_data_is_in_units_of_codes():
-    known = training.ising_lattice(side=4, strength=0.15, num_rows=1000)
-    kernel = training.pavg_of_data(0.2).kernel(known)
-    assert float(kernel.eps) == pytest.approx(0.8)  # on spins
+    known = couplings.ising_lattice(side=4, strength=0.15, num_rows=1000)
+    kernel = couplings.pavg_of_data(0.2).kernel(known)
+    assert float(kernel.step_size) == pytest.approx(0.8)  # on spins
     assert float(kernel.metric.values.sum()) == pytest.approx(np.cov(known.rows.T).trace() / 4, rel=1e-4)
 
 
 @pytest.mark.slow
 def test_pavg_of_data_learns():
     cell = lattice(
-        call("discrax.bench.training:pavg_of_data", eps=0.2),
-        adaptation=call("discrax.adaptation:GammaRule", window=10),
+        call("discrax.bench.papers.enhanced_gradient_mcmc.couplings:pavg_of_data", step_size=0.2),
+        adaptation=call("discrax.bench.papers.rules:GammaRule", window=10),
     )
     numbers = single(measure.run_cell(cell))
     assert 0 < numbers["acceptance"] < 1
@@ -183,10 +200,10 @@ def test_a_learnt_network_keeps_what_is_not_trained():
         lambda image: jnp.sum(image), Binary((2, 2)), bias=np.ones((2, 2)), couplings=0.1 * (1 - np.eye(4))
     )
     truth = np.asarray(model.couplings)
-    known = training.Known(
-        truth, np.zeros((50, 2, 2), np.int8), lambda seed: model, training._network_couplings, factor=1.0
+    known = couplings.Known(
+        truth, np.zeros((50, 2, 2), np.int8), lambda seed: model, couplings._network_couplings, factor=1.0
     )
-    trained = training._trained(
+    trained = training.train_cell(
         lattice(None, updates=3), known.untrained(0), known.rows, sampler="gibbs", trains=known.part, buffer_size=100
     )
     assert (np.asarray(trained.model.bias) == 1).all()
@@ -227,12 +244,12 @@ def test_the_fewest_steps_that_train():
 def test_likelihood_of_a_trained_network():
     cell = Cell(
         (("sampler", "s"),),
-        call("discrax.bench.training:image_set", name="digits"),
+        call("discrax.bench.experiments.training:image_set", name="digits"),
         call("discrax.samplers:pas"),
         Budget(100, 0, 2, 1),
         adaptation=None,
         measure=call(
-            "discrax.bench.training:likelihood",
+            "discrax.bench.experiments.training:likelihood",
             width=2, num_blocks=1, learning_rate=1e-3, buffer_size=100, num_temperatures=20,
         ),
     )  # fmt: skip
@@ -249,7 +266,7 @@ def test_likelihood_of_a_trained_network():
 
 
 # Stands for a network on 8 x 8 pixels, and compiles faster.
-EIGHT = call("discrax.bench.models:ising_grid", side=8, coupling=0.2)
+EIGHT = call("discrax.bench.papers.any_scale.targets:ising_grid", side=8, coupling=0.2)
 
 
 def chains_cell(measured, budget, sampler, target=EIGHT):
@@ -258,7 +275,9 @@ def chains_cell(measured, budget, sampler, target=EIGHT):
 
 @pytest.mark.slow
 def test_snapshots_come_back_as_pictures():
-    cell = chains_cell("discrax.bench.training:snapshots", Budget(6, 0, 3, 4), call("discrax.samplers:rwm"), TINY)
+    cell = chains_cell(
+        "discrax.bench.experiments.training:snapshots", Budget(6, 0, 3, 4), call("discrax.samplers:rwm"), TINY
+    )
     rows = measure.run_cell(cell)
     numbers = single(rows)
     assert (numbers["pixels_snapshots"], numbers["pixels_shown"], numbers["pixels_every"]) == (3, 6, 4)
@@ -295,12 +314,12 @@ def test_trained_networks_are_kept(monkeypatch):
 
 
 def test_chains_of_all_samplers_begin_as_the_same_noise():
-    budget, measured = Budget(4, 0, 2, 2), "discrax.bench.training:mixing_from_noise"
+    budget, measured = Budget(4, 0, 2, 2), "discrax.bench.experiments.training:mixing_from_noise"
     found = [
         measure.run_cell(chains_cell(measured, budget, sampler))
         for sampler in (
             call("discrax.samplers:dmala"),
-            call("discrax.bench.training:ab_diagonal", data="digits", sigma=0.5, alpha=0.6),
+            call("discrax.bench.papers.any_scale.kernels:ab_diagonal", data="digits", sigma=0.5, alpha=0.6),
         )
     ]
     curves = [{row["x"]: row["value"] for row in rows if row["metric"] == "log_prob"} for rows in found]
@@ -313,7 +332,7 @@ def test_a_diagonal_hessian_needs_no_auxiliary_variable():
     """AB with W = -diag(w) is DMALA with g = t^alpha and 1 / sigma + alpha w in place of 1 / sigma."""
     target, w, alpha, sigma = targets.Bernoulli(np.array([0.2, 0.6, 0.9])), 0.7, 0.6, 2.0
     kernel = samplers.ab_first(sigma, alpha)
-    diagonal = training.replaced(kernel, metric=training.NoNoise(jnp.full(3, w)))
+    diagonal = replaced(kernel, metric=kernels.NoNoise(jnp.full(3, w)))
     same = samplers.ab_first(1 / (1 / sigma + alpha * w), alpha)
     x = jnp.zeros(3, jnp.int8)
 

@@ -1,7 +1,7 @@
 """A suite of a few small cells; one of them fails. Tests run it in this process, in others, and kill it."""
 
-from discrax.bench.cell import Budget, Cell, call
-from discrax.bench.suite import Size, Table, figure, suite
+from discrax.bench.plan.cell import Budget, Cell, call
+from discrax.bench.plan.suite import Size, Table, figure, suite
 
 
 @suite(
@@ -15,7 +15,7 @@ def bits(effort: Size):
         for name, adaptation in (("RWM-1", None), ("ARWM", "auto")):
             yield Cell(
                 labels=(("task", "bernoulli"), ("N", "100"), ("config", config), ("sampler", name)),
-                target=call("discrax.bench.models:bernoulli", num_sites=100, low=low),
+                target=call("discrax.bench.experiments.models:bernoulli", num_sites=100, low=low),
                 sampler=call("discrax.samplers:rwm"),
                 adaptation=adaptation,
                 budget=Budget(4, 50 if effort is Size.QUICK else 100, 60),
@@ -23,7 +23,7 @@ def bits(effort: Size):
             )
     yield Cell(
         labels=(("task", "bernoulli"), ("N", "100"), ("config", "C1"), ("sampler", "lost")),
-        target=call("discrax.bench.models:bernoulli", num_sites=100, low=2.0),
+        target=call("discrax.bench.experiments.models:bernoulli", num_sites=100, low=2.0),
         sampler=call("discrax.samplers:rwm"),
         budget=Budget(4, 50, 60),
     )

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from discrax import Tempered, targets
 from discrax.core import random
-from discrax.core.driver import STATS, Recorder, chunk_length, drive, start
+from discrax.core.driver import chunk_length, drive, start
 from discrax.core.kernel import Info
+from discrax.core.observers import STATS, Best, Draws, Moments, Stats
 
 from ..helpers import OneFlip
 
@@ -18,20 +19,18 @@ TARGET = targets.Ising.lattice((2, 3), 0.4, 0.1)
 KERNEL = OneFlip(0.1)
 KEYS = random.split(jax.random.key(7), 3)
 X = jnp.zeros((3, 2, 3), jnp.int8)
-CODES = Recorder(lambda x: x)  # one function, so that programs are shared
-NOTHING = Recorder(None)
-MOMENTS = Recorder(None, moments=True)
+CODES = (Draws(), Stats())
 
 
-def run(num_draws=12, *, target=TARGET, kernel=KERNEL, keys=KEYS, x=X, recorder=CODES, **settings):
+def run(num_draws=12, *, target=TARGET, kernel=KERNEL, keys=KEYS, x=X, observers=CODES, **settings):
     settings = {"chunk": num_draws, **settings}
-    ensemble, _ = start(target, kernel, x, recorder)
-    return list(drive(keys, target, ensemble, num_draws, recorder=recorder, **settings))
+    ensemble, _ = start(target, kernel, x)
+    return list(drive(keys, target, ensemble, num_draws, observers=observers, **settings))
 
 
 def codes(chunks) -> np.ndarray:
     """(draw, chain, sites) of all chunks together."""
-    return np.concatenate([np.asarray(chunk.recorded.kept) for chunk in chunks])
+    return np.concatenate([np.asarray(chunk.handed[0]) for chunk in chunks])
 
 
 @pytest.fixture(scope="module")
@@ -57,16 +56,16 @@ def test_draws_do_not_depend_on_the_other_chains(whole):
     np.testing.assert_array_equal(codes(alone)[:, 0], codes(whole)[:, 0])
 
 
-@pytest.mark.parametrize("recorder", [NOTHING, MOMENTS], ids=["nothing", "moments"])
-def test_draws_do_not_depend_on_what_is_recorded(whole, recorder):
-    (chunk,) = run(12, recorder=recorder)
+@pytest.mark.parametrize("observers", [(), (Moments(),), (Best(), Stats())], ids=["nobody", "moments", "best"])
+def test_draws_do_not_depend_on_who_looks(whole, observers):
+    (chunk,) = run(12, observers=observers)
     np.testing.assert_array_equal(chunk.ensemble.states.x, whole[0].ensemble.states.x)
 
 
 def test_thinning_keeps_every_third_draw_and_adds_up_costs(whole):
     (thinned,) = run(4, thinning=3)
     np.testing.assert_array_equal(codes([thinned]), codes(whole)[2::3])
-    every, ours = whole[0].recorded.stats, thinned.recorded.stats
+    every, ours = whole[0].handed[1], thinned.handed[1]
     by_three = {name: np.asarray(stat, np.float64).reshape(4, 3, 3) for name, stat in every.items()}
     np.testing.assert_allclose(ours["evals"], by_three["evals"].sum(axis=1))
     for name in ("accept_prob", "is_accepted", "jump", "is_invalid"):
@@ -76,10 +75,10 @@ def test_thinning_keeps_every_third_draw_and_adds_up_costs(whole):
 
 
 def test_every_statistic_is_recorded_for_every_draw(whole):
-    stats = whole[0].recorded.stats
+    stats = whole[0].handed[1]
     assert set(stats) == set(STATS) == {*Info._fields, "lp"}
     assert all(stat.shape == (12, 3) for stat in stats.values())
-    assert whole[0].acceptance == pytest.approx(float(np.mean(stats["accept_prob"])), rel=1e-5)
+    assert float(whole[0].info.accept_prob) == pytest.approx(float(np.mean(stats["accept_prob"])), rel=1e-5)
 
 
 def test_recorded_log_probability_is_tempered():
@@ -89,12 +88,34 @@ def test_recorded_log_probability_is_tempered():
     last = np.asarray(chunk.ensemble.states.x)
     expected = [float(TARGET.log_prob(TARGET.space.embed(jnp.asarray(x)))) for x in last]
     np.testing.assert_allclose(chunk.ensemble.states.log_prob, expected, atol=1e-5)
-    np.testing.assert_allclose(chunk.recorded.stats["lp"][-1], 0.5 * np.array(expected), atol=1e-5)
+    np.testing.assert_allclose(chunk.handed[1]["lp"][-1], 0.5 * np.array(expected), atol=1e-5)
+
+
+def test_the_best_state_is_that_of_all_steps_also_between_draws(whole):
+    """Thinned by three, the observer has seen the nine states that nobody kept."""
+    (thinned,) = run(4, thinning=3, observers=(Best(),))
+    best = thinned.ensemble.observed[0]
+    lp = np.asarray(whole[0].handed[1]["lp"])
+    start_lp = float(TARGET.log_prob(TARGET.space.embed(X[0])))
+    np.testing.assert_allclose(best.log_prob, np.maximum(lp.max(axis=0), start_lp), rtol=1e-5)
+    for x, value in zip(best.x, best.log_prob, strict=True):
+        assert float(TARGET.log_prob(TARGET.space.embed(x))) == pytest.approx(float(value), rel=1e-5)
+    assert (lp[2::3].max(axis=0) < lp.max(axis=0)).any()  # looking at draws only would have missed some
+
+
+def test_observers_go_on_with_what_they_remember():
+    """In two runs of six draws the moments are those of one run of twelve."""
+    (whole,) = run(12, observers=(Moments(),))
+    ensemble, _ = start(TARGET, KERNEL, X)
+    for _ in range(2):
+        (half,) = drive(KEYS, TARGET, ensemble, 6, chunk=6, observers=(Moments(),))
+        ensemble = half.ensemble
+    np.testing.assert_allclose(ensemble.observed[0][0].mean, whole.ensemble.observed[0][0].mean, rtol=1e-5)
 
 
 def test_only_the_first_chunk_compiles():
     """Neither a later chunk, nor new parameters of the target, nor another value of a tunable is a new program."""
-    recording = {"recorder": Recorder(lambda x: x[0]), "chunk": 4}
+    recording = {"observers": (Draws(lambda x: x[0]),), "chunk": 4}
     first = run(12, **recording)
     assert first[0].compile_seconds > 0
     assert [chunk.compile_seconds for chunk in first[1:]] == [0, 0]

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jax import lax
 
-from discrax.core.statistics import Moments, add_to_moments, compensated_add, no_moments
+from discrax.core.statistics import RunningMoments, add_to_moments, compensated_add, no_moments
 
 
 def test_a_million_small_changes_do_not_drift():
@@ -25,7 +25,7 @@ def test_a_million_small_changes_do_not_drift():
     assert abs(float(plain) - exact) > 0.1  # the test has teeth
 
 
-def run(values, weights) -> Moments:
+def run(values, weights) -> RunningMoments:
     def add(moments, pair):
         return add_to_moments(moments, *pair), None
 
@@ -67,7 +67,7 @@ def test_a_large_mean_does_not_swallow_the_variance():
 
 
 def test_variance_of_a_batch_divides_each_chain_by_its_own_weight():
-    batch = Moments(jnp.array([2.0, 4.0]), jnp.zeros((2, 3)), jnp.full((2, 3), 8.0), jnp.zeros(2))
+    batch = RunningMoments(jnp.array([2.0, 4.0]), jnp.zeros((2, 3)), jnp.full((2, 3), 8.0), jnp.zeros(2))
     np.testing.assert_allclose(batch.variance, [[4, 4, 4], [2, 2, 2]])
 
 

@@ -10,7 +10,9 @@ from discrax.core.kernel import Kernel, replaced
 from discrax.core.space import Binary, Categorical, Ordinal, Spin
 from discrax.core.target import Tempered, exact_evaluation
 from discrax.exact import law
-from discrax.learn.ais import ais, bridge_to, rbm_log_Z
+from discrax.learn.ais import ais
+from discrax.learn.bridge import bridge_to
+from discrax.learn.rbm_normaliser import rbm_log_Z
 from discrax.samplers import gibbs
 
 module = importlib.import_module("discrax.learn.ais")  # `discrax.learn.ais` is the function

@@ -81,13 +81,17 @@ def test_a_signal_keeps_what_was_learnt(tmp_path, signalled, undisturbed, number
     assert same(resumed, undisturbed)
 
 
+EVERY = [4, pytest.param(1, marks=pytest.mark.slow)]  # so many writes apart
+
+
+@pytest.mark.parametrize("every", EVERY)
 @pytest.mark.parametrize("kind", ["full", "denied"])
-def test_a_disk_that_cannot_be_written_ends_with_a_sentence_and_all_that_was_learnt(tmp_path, undisturbed, kind):
+def test_a_disk_that_cannot_be_written_ends_with_a_sentence_and_all_that_was_learnt(tmp_path, undisturbed, kind, every):
     with faulty_files(tmp_path) as counted:
         pcd(KEY, MODEL, DATA, out=tmp_path / "counted", **SETTINGS)
     assert counted.count > 20
     outcomes = set()
-    for at in range(1, counted.count + 1):
+    for at in range(1, counted.count + 1, every):
         folder = tmp_path / f"run-{at}"
         with faulty_files(folder, kind, at=at):
             try:
@@ -105,11 +109,12 @@ def test_a_disk_that_cannot_be_written_ends_with_a_sentence_and_all_that_was_lea
     assert outcomes == {"refused", "stopped"}
 
 
-def test_dead_inside_any_write_the_run_can_be_resumed(tmp_path, undisturbed):
+@pytest.mark.parametrize("every", EVERY)
+def test_dead_inside_any_write_the_run_can_be_resumed(tmp_path, undisturbed, every):
     with faulty_files(tmp_path) as counted:
         pcd(KEY, MODEL, DATA, out=tmp_path / "counted", **SETTINGS)
     resumed_from = set()
-    for at in range(1, counted.count + 1):
+    for at in range(1, counted.count + 1, every):
         folder = tmp_path / f"run-{at}"
         with faulty_files(folder, "dead", at=at), suppress(UnusableFile):
             pcd(KEY, MODEL, DATA, out=folder, **SETTINGS)
@@ -158,7 +163,7 @@ def test_sites_that_are_redrawn_in_turn_all_have_their_turn():
     """Two steps an update would redraw the first two of four sites for ever if each update began again."""
     settings = SETTINGS | {"sampler": samplers.gibbs("systematic"), "num_updates": 60, "every": 20}
     ones = np.ones((60, 4), np.int8)
-    trained = pcd(KEY, MODEL, ones, starts=np.zeros((20, 4), np.int8), **settings)
+    trained = pcd(KEY, MODEL, ones, init=np.zeros((20, 4), np.int8), **settings)
     assert (trained.buffer.mean(axis=0) > 0.2).all()
 
 
@@ -184,5 +189,5 @@ def test_signals_end_estimates_that_are_no_use_in_part(monkeypatch):
         ais(KEY, target, sampler=samplers.gibbs(), num_chains=2, num_temperatures=10, progress=False)
     monkeypatch.setattr("discrax.learn.mixing._log_probs_at", lambda *_: os.kill(os.getpid(), signal.SIGTERM))
     with pytest.raises(KeyboardInterrupt):
-        mixing_curves(KEY, target, {"gibbs": "gibbs"}, starts=np.zeros(3, int), num_steps=2, every=1, num_warmup=0)
+        mixing_curves(KEY, target, {"gibbs": "gibbs"}, init=np.zeros(3, int), num_steps=2, every=1, num_warmup=0)
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL

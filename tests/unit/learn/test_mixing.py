@@ -17,7 +17,7 @@ SETTINGS = {"num_steps": 40, "every": 4, "progress": False}
 def curves():
     samplers = {"Langevin": dmala(step_size=1.0), "Gibbs": gibbs()}
     start = np.ones((3, 3), np.int8)
-    return mixing_curves(jax.random.key(0), ISING, samplers, starts=start, num_chains=300, num_warmup=0, **SETTINGS)
+    return mixing_curves(jax.random.key(0), ISING, samplers, init=start, num_chains=300, num_warmup=0, **SETTINGS)
 
 
 def test_curves_begin_at_the_common_start_and_end_at_the_target(curves):
@@ -38,7 +38,7 @@ def test_curves_begin_at_the_common_start_and_end_at_the_target(curves):
 @pytest.mark.slow
 def test_a_kernel_is_tuned_before_the_run():
     start = np.ones((3, 3), np.int8)
-    settings = {"starts": start, "num_chains": 100, "num_warmup": 100, **SETTINGS}
+    settings = {"init": start, "num_chains": 100, "num_warmup": 100, **SETTINGS}
     curve = mixing_curves(jax.random.key(0), ISING, {"Langevin": dmala(step_size=0.1)}, **settings)["Langevin"]
     assert curve.acceptance == pytest.approx(0.574, abs=0.1)  # with this step size it would be near 1
     assert curve.mean[0] == pytest.approx(float(log_prob(ISING, jnp.asarray(start))), rel=1e-5)
@@ -46,7 +46,7 @@ def test_a_kernel_is_tuned_before_the_run():
 
 def test_snapshots():
     starts = np.zeros((20, 3, 3), np.int8)
-    shots = snapshots(jax.random.key(1), ISING, gibbs(), num_chains=20, num_warmup=0, starts=starts, **SETTINGS)
+    shots = snapshots(jax.random.key(1), ISING, gibbs(), num_chains=20, num_warmup=0, init=starts, **SETTINGS)
     assert shots.shape == (10, 20, 3, 3)
     sites_changed = (shots[0] != 0).sum(axis=(1, 2))
     assert 0 < sites_changed.max() <= 4  # four steps of one site each
@@ -56,10 +56,10 @@ def test_snapshots():
 def test_mistakes_are_sentences():
     start = np.zeros((3, 3), np.int8)
     with pytest.raises(ValueError, match="at least one sampler"):
-        mixing_curves(jax.random.key(0), ISING, {}, starts=start, **SETTINGS)
+        mixing_curves(jax.random.key(0), ISING, {}, init=start, **SETTINGS)
     with pytest.raises(ValueError, match="two chains"):
-        mixing_curves(jax.random.key(0), ISING, {"g": "gibbs"}, starts=start, num_chains=1, **SETTINGS)
+        mixing_curves(jax.random.key(0), ISING, {"g": "gibbs"}, init=start, num_chains=1, **SETTINGS)
     with pytest.raises(ValueError, match=r"shape \(3, 3\), but got an array of shape \(4,\)"):
-        mixing_curves(jax.random.key(0), ISING, {"g": "gibbs"}, starts=np.zeros(4, np.int8), **SETTINGS)
+        mixing_curves(jax.random.key(0), ISING, {"g": "gibbs"}, init=np.zeros(4, np.int8), **SETTINGS)
     with pytest.raises(ValueError, match="num_steps=5 and every=10"):
         snapshots(jax.random.key(0), ISING, "gibbs", num_steps=5, every=10)

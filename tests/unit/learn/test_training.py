@@ -52,7 +52,7 @@ def test_the_couplings_of_the_data_are_found(sampler):
 
 def test_chains_from_the_data_need_no_buffer():
     trained = pcd(KEY, untrained(), DATA, sampler="gibbs", persistent=False, **SHORT)
-    again = pcd(KEY, untrained(), DATA, sampler="gibbs", persistent=False, starts=DATA[:100], **SHORT)
+    again = pcd(KEY, untrained(), DATA, sampler="gibbs", persistent=False, init=DATA[:100], **SHORT)
     np.testing.assert_array_equal(trained.model.coupling.matrix, again.model.coupling.matrix)
     np.testing.assert_array_equal(again.buffer, DATA[:100])
 
@@ -194,7 +194,7 @@ def test_a_steady_rule_follows_a_target_that_changes():
     rule = AcceptanceRate(rule="steady")
     target = targets.Bernoulli(np.full(50, 0.3))
     kernel = samplers.dmala(0.2)
-    adapter = rule.planned(kernel, 1)
+    adapter = rule.plan(target, kernel, 1)
     memory = adapter.init(target, kernel)._replace(crossings=jnp.asarray(1e4), steps=jnp.asarray(1e4))
     x = target.space.random(KEY)[None]
     evaluation = jax.vmap(lambda x: evaluate(target, x))(x)
@@ -217,7 +217,7 @@ def test_a_steady_rule_follows_a_target_that_changes():
         (DATA, {"sampler": "pavg"}, "wants a matrix of second derivatives"),
         (DATA, {"adaptation": "none"}, "adaptation is 'auto', None or a rule"),
         (DATA, {"learning_rate": -1.0}, "learning_rate must be greater than 0"),
-        (DATA, {"starts": DATA[:7]}, "multiple of 100 states"),
+        (DATA, {"init": DATA[:7]}, "multiple of 100 states"),
     ],
 )
 def test_bad_input(data, settings, sentence):

@@ -126,7 +126,7 @@ def path_case(name: str, sampler: str, length: float, g: str):
 def test_paths(monkeypatch, name, sampler, length, g):
     target = TARGETS[name]()
     replace = sampler == "gwg"
-    kernel = getattr(samplers, sampler)(length, balancing=g).sized(target, room=False)
+    kernel = getattr(samplers, sampler)(length, balancing=g).prepare(target, tuning=False)[0]
     steps = proposals(monkeypatch, "discrax.samplers.locally_balanced", kernel, target, "path")
     frozen = frozen_mask(target.space)
 
@@ -176,7 +176,7 @@ def test_dmala(monkeypatch, name, step_size, g):
 def test_random_walk_is_symmetric(monkeypatch, name):
     """Its acceptance ratio is that of the probabilities alone, whether the change is local or a full evaluation."""
     target = TARGETS[name]()
-    kernel = samplers.rwm(2.0).sized(target, room=False)
+    kernel = samplers.rwm(2.0).prepare(target, tuning=False)[0]
     spy = Spy(monkeypatch, "discrax.samplers.random_walk").on("decide", lambda given, _: given[1:])
     x = start(target)
 

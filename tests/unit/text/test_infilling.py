@@ -12,7 +12,7 @@ from jax.extend.core import jaxprs_in_params
 from safetensors.numpy import load_file
 
 import discrax as dx
-from discrax.bench.infilling import HEAVY_CHAIN
+from discrax.bench.experiments.infilling import HEAVY_CHAIN
 from discrax.core import random
 from discrax.core.stochastic import StochasticTarget
 from discrax.core.target import evaluate, log_prob

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from jax.extend.core import jaxprs_in_params
 
-from discrax.bench import prompts as bench
-from discrax.bench.cell import Budget
-from discrax.bench.grid import make_grid
-from discrax.bench.measure import run_cell
-from discrax.bench.printed import find_printed, printed
-from discrax.bench.suite import Size
-from discrax.bench.suites.sgdld_prompts import IMAGES_VARIABLE, VARIABLE, table03
+from discrax.bench.execute.cells import run_cell
+from discrax.bench.experiments import prompts as bench
+from discrax.bench.papers.sgdld.prompts import IMAGES_VARIABLE, VARIABLE, table03
+from discrax.bench.plan.cell import Budget
+from discrax.bench.plan.printed import find_printed, printed
+from discrax.bench.plan.suite import Size
+from discrax.bench.report.grid import make_grid
 from discrax.core import random
 from discrax.core.stochastic import evaluate_batch
 from discrax.text.clip import SMALL, ClipText

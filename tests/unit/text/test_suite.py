@@ -7,13 +7,13 @@ import lzma
 import numpy as np
 import pytest
 
-from discrax.bench import infilling
-from discrax.bench.cell import Budget, call
-from discrax.bench.grid import make_grid
-from discrax.bench.measure import run_cell
-from discrax.bench.printed import find_printed, printed
-from discrax.bench.suite import Size
-from discrax.bench.suites.discs_text import VARIABLE, table02, table09
+from discrax.bench.execute.cells import run_cell
+from discrax.bench.experiments import infilling
+from discrax.bench.papers.discs.text import VARIABLE, table02, table09
+from discrax.bench.plan.cell import Budget, call
+from discrax.bench.plan.printed import find_printed, printed
+from discrax.bench.plan.suite import Size
+from discrax.bench.report.grid import make_grid
 
 from . import tiny
 
@@ -96,7 +96,7 @@ def test_a_cell_measures_what_is_printed(checkpoint, corpora, monkeypatch):
     monkeypatch.setenv("DISCRAX_DATA", str(corpora[0]))
     cell = dataclasses.replace(
         next(iter(table02.cells(Size.QUICK))),
-        target=call("discrax.bench.infilling:sentences", count=2, length=25, checkpoint=str(checkpoint)),
+        target=call("discrax.bench.experiments.infilling:sentences", count=2, length=25, checkpoint=str(checkpoint)),
         budget=Budget(3, 0, 2),
     )
     assert cell.label("sampler") == "RWM"

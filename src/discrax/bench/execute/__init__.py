@@ -1,0 +1,1 @@
+"""How cells are run: together or alone, here or elsewhere, each stored with the program that made it."""

@@ -1,0 +1,161 @@
+"""Rows: one number each, with all that is needed to trust it, in one Parquet file a cell.
+
+A cell's file is there whole or not at all, whatever dies and whoever else writes. A directory is a run.
+"""
+
+import json
+import platform
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from os import PathLike
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+
+from discrax.bench.execute.program import program_of
+from discrax.bench.plan.cell import Cell
+from discrax.bench.plan.measure import Number, Timing
+from discrax.core.files import write_whole
+
+ROWS, ABOUT = "rows", "run.json"
+_PACKAGES = ("discrax", "jax", "jaxlib", "equinox", "numpy", "scipy")
+
+
+@cache
+def versions() -> str:
+    found = {"python": platform.python_version()}
+    for package in _PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return json.dumps(found)
+
+
+def rows_of(cell: Cell, numbers: Iterable[Number], timing: Timing, error: str | None = None) -> list[dict[str, Any]]:
+    """The rows of a finished cell; one that failed has a single row with its error."""
+    about = {
+        "cell": cell.id,
+        "name": cell.name,
+        "labels": json.dumps(dict(cell.labels)),
+        "settings": cell.settings,
+        "seed": cell.seed,
+        "status": "ok" if error is None else "failed",
+        "error": error,
+        **timing._asdict(),
+        "device": jax.devices()[0].device_kind,
+        "versions": versions(),
+        "program": program_of(cell),
+        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+    numbers = list(numbers) if error is None else [Number("failed", None)]
+    return [about | number._asdict() for number in numbers]
+
+
+def _schema():
+    import pyarrow as pa
+
+    text, real = pa.string(), pa.float64()
+    fields = {"cell": text, "name": text, "labels": text, "settings": text, "seed": pa.int64(), "metric": text}
+    fields |= {"x": real, "value": real, "std": real, "status": text, "error": text}
+    fields |= {"seconds": real, "warmup_seconds": real, "compile_seconds": real}
+    return pa.schema(fields | {"device": text, "versions": text, "program": text, "finished": text})
+
+
+def write_rows(run: Path, rows: Sequence[dict[str, Any]]) -> None:
+    """Writes the rows of one cell."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    table = pa.Table.from_pylist(list(rows), schema=_schema())
+    write_whole(run / ROWS / f"{rows[0]['cell']}.parquet", lambda file: pq.write_table(table, file))
+
+
+def remove_unfinished(run: Path) -> None:
+    """Parts of files that a process left when it was killed; for the one who has the lock of the folder."""
+    for folder in (run, run / ROWS):
+        for path in folder.glob(".*.part"):
+            with suppress(OSError):
+                path.unlink()
+
+
+class Standing(NamedTuple):
+    """Of a cell that has a file."""
+
+    status: str
+    program: str | None  # None: of a time when rows did not say
+    written: int  # when, in nanoseconds
+
+    @property
+    def is_failed(self) -> bool:
+        return self.status == "failed"
+
+
+def finished(run: Path) -> dict[str, Standing]:
+    """The cells that have a file. One that is damaged does not count: its cell is run again."""
+    found = {path.stem: standing_of(path) for path in sorted((run / ROWS).glob("*.parquet"))}
+    return {key: standing for key, standing in found.items() if standing is not None}
+
+
+def standing_of(path: Path) -> Standing | None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with pq.ParquetFile(path) as file:
+            has_program = "program" in file.schema_arrow.names
+            rows = file.read(columns=["status", *(["program"] if has_program else [])]).to_pylist()
+        written = path.stat().st_mtime_ns
+    except (OSError, pa.ArrowException):
+        return None
+    return Standing(rows[0]["status"], rows[0].get("program"), written) if rows else None
+
+
+def read_rows(run: str | Path) -> list[dict[str, Any]]:
+    """All rows of a run, labels as dictionaries; a folder that is no run is a sentence."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    read_about(run)
+    run = Path(run)
+    paths = sorted((run / ROWS).glob("*.parquet"))
+    rows: list[dict[str, Any]] = []
+    for path in paths:
+        try:
+            rows += pq.read_table(path).to_pylist()
+        except (OSError, pa.ArrowException) as error:
+            raise ValueError(f"{path} is damaged; `discrax bench run` again makes its cell anew.") from error
+    for row in rows:
+        row["labels"] = json.loads(row["labels"])
+    return rows
+
+
+def write_about(run: Path, about: dict[str, Any]) -> None:
+    write_whole(run / ABOUT, json.dumps(about, indent=1))
+
+
+def read_about(run: str | Path) -> dict[str, Any]:
+    if not isinstance(run, str | PathLike):
+        raise TypeError(f"A run is a folder, but got {run!r}.")
+    run = Path(run)
+    path = run / ABOUT
+    try:
+        is_folder = run.is_dir()
+    except OSError as error:
+        raise ValueError(f"{str(run)[:60]} cannot be a folder, but: {(error.strerror or '').lower()}.") from error
+    if not is_folder:
+        what = "is a file, and the folder of a run was expected" if run.exists() else "does not exist"
+        raise ValueError(f"{run} {what}; `discrax bench run SUITE` makes one.")
+    if not path.is_file():
+        raise ValueError(f"{run} is not a run: it has no {ABOUT}; `discrax bench run SUITE` makes one.")
+    try:
+        about = json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{path} cannot be read: {error}.") from error
+    if not isinstance(about, dict) or "suites" not in about:
+        raise ValueError(f"{path} does not describe a run; choose another folder, or delete it.")
+    return about

@@ -1,0 +1,99 @@
+"""What passes between a run and a worker in another process: settings, a job, and its outcome.
+
+Work and jobs travel as pickles, and are read after the settings are taken over.
+"""
+
+import os
+import pickle
+import sys
+import textwrap
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+
+Job = Any
+Work = Callable[[Job], Any]
+
+SETTINGS = (
+    "jax_enable_x64",
+    "jax_platforms",
+    "jax_default_matmul_precision",
+    "jax_default_prng_impl",
+    "jax_threefry_partitionable",
+)
+
+
+class Done(NamedTuple):
+    """A job that is over: with the outcome of its work, or with a sentence on how it was lost."""
+
+    job: Job
+    outcome: Any | None
+    error: str | None
+
+
+class Settings(NamedTuple):
+    """What a worker takes over."""
+
+    jax: dict[str, Any]
+    path: tuple[str, ...]
+    environment: dict[str, str]  # where the worker has not its own value
+
+
+def settings_here(**environment: str) -> Settings:
+    path = tuple(os.path.abspath(folder) for folder in sys.path)
+    return Settings({name: getattr(jax.config, name) for name in SETTINGS}, path, environment)
+
+
+def _adopt(settings: Settings) -> None:
+    for name, value in settings.environment.items():
+        os.environ.setdefault(name, value)
+    sys.path.extend(folder for folder in settings.path if folder not in sys.path)
+    for name, value in settings.jax.items():
+        if getattr(jax.config, name) != value:
+            jax.config.update(name, value)
+
+
+def attempt(work: Work, job: Job) -> tuple[Any, str | None]:
+    """The outcome of the work and nothing, or nothing and a sentence."""
+    try:
+        return work(job), None
+    except (Exception, SystemExit) as error:
+        return None, f"The job failed. {in_one_line(error)}"
+
+
+def pack(work: Work, job: Job) -> bytes | Done:
+    try:
+        return pickle.dumps((work, job))
+    except Exception as error:
+        return Done(job, None, f"The job cannot be sent to a worker. {in_one_line(error)}")
+
+
+def serve(settings: Settings, parcel: bytes) -> bytes:
+    """What a worker does with a job. Exceptions are sentences here already: not every one survives a pickle."""
+    try:
+        _adopt(settings)
+        work, job = pickle.loads(parcel)
+    except Exception as error:
+        return pickle.dumps((None, f"The worker cannot take the job. {in_one_line(error)}"))
+    try:
+        outcome = attempt(work, job)
+    except KeyboardInterrupt:
+        outcome = None, "The worker was told to stop."
+    try:
+        return pickle.dumps(outcome)
+    except Exception as error:
+        return pickle.dumps((None, f"The outcome cannot be sent back. {in_one_line(error)}"))
+
+
+def unpack(job: Job, answer: bytes) -> Done:
+    try:
+        return Done(job, *pickle.loads(answer))
+    except Exception as error:
+        return Done(job, None, f"The outcome cannot be read. {in_one_line(error)}")
+
+
+def in_one_line(error: BaseException) -> str:
+    """The kind of an error and the beginning of its message, on one line."""
+    message = textwrap.shorten(str(error), 500, placeholder=" ...")
+    return f"{type(error).__name__}: {message}".rstrip(".: ") + "."

@@ -1,0 +1,1 @@
+"""What a cell measures: mixing, optimisation, training, infilling, prompts, stochastic targets."""

@@ -1,0 +1,175 @@
+"""Infilling as cells: masked sentences are filled in, and what comes out is compared with itself and with corpora.
+
+A cell's target makes the sentences. Its model is the checkpoint folder that the cell names, else antiberty_mlm of the
+data folder, a model of antibody sequences. What is masked depends on the model:
+
+- of words: sentences of 15 to 25 words, half from the Brown corpus and half from WikiText-2 (test), four inner words of
+  each masked. The corpora of n-grams and BLEU are 5,000 other sentences of each.
+- of letters: the last letters of antibody chains, four inner ones of each masked. One chain is a heavy chain that is
+  known; the others are made of it by the model, which redraws a random half of its letters at once. There is no corpus.
+
+All chains of all sentences are run with the cell's sampler, and of every sentence's last states the most probable ones
+are kept, equal ones too. In percent, as printed: `self_bleu`, `corpus_bleu`, `unique_ngrams_pct REFERENCE N`.
+"""
+
+import lzma
+import time
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+import jax
+import numpy as np
+
+from discrax.bench.experiments.optimisation import TimedAtStart
+from discrax.bench.plan.cell import Call, Cell
+from discrax.bench.plan.measure import Experiment, Number, Timing
+from discrax.core import random
+from discrax.core.kernel import replaced
+from discrax.data.folder import data_folder
+from discrax.samplers import get_sampler
+from discrax.text import (
+    Infilling,
+    MaskedModel,
+    corpus_bleu,
+    infill,
+    read_checkpoint,
+    self_bleu,
+    unique_ngrams,
+)
+from discrax.text.tokens import MASK
+
+HEAVY_CHAIN = (
+    "EVQLVQSGPEVKKPGTSVKVSCKASGFTFMSSAVQWVRQARGQRLEWIGWIVIGSGNTNYAQKFQE"
+    "RVTITRDMSTSTAYMELSSLRSEDTAVYYCAAPYCSSISCNDGFDIWGQGTMVTVS"
+)
+NGRAMS = (2, 3)
+_NUM_MASKED, _SHORTEST, _LONGEST, _CORPUS_SIZE = 4, 15, 25, 5000
+_UNKNOWN = "<unk>"
+
+
+class Sentences(NamedTuple):
+    model: MaskedModel
+    masked: tuple[str, ...]
+    corpora: dict[str, list[list[str]]]  # by the name that print has for what stands in its place
+
+
+@lru_cache(maxsize=2)
+def _sentences(call: Call) -> Sentences:
+    return call()
+
+
+def sentences(count: int, length: int, checkpoint: str | None = None, seed: int = 0) -> Sentences:
+    """`count` masked sentences for a model; `length` is how many letters of a chain are read."""
+    model = read_checkpoint(_antibody_model() if checkpoint is None else checkpoint)
+    generator = np.random.default_rng(seed)
+    if model.tokenizer.is_letters:
+        chains = [HEAVY_CHAIN, *(_redrawn(model, generator) for _ in range(count - 1))]
+        return Sentences(model, tuple(_masked(list(chain[-length:]), generator, "") for chain in chains), {})
+    masked, corpora = [], {}
+    for name, lines, share in (("TBC", _brown(), (count + 1) // 2), ("WT103", _wikitext(), count // 2)):
+        words = [model.tokenizer.split(line) for line in lines]
+        fit = [i for i, line in enumerate(lines) if _SHORTEST <= len(words[i]) <= _LONGEST and _UNKNOWN not in line]
+        chosen = set(generator.choice(fit, share, replace=False).tolist())
+        masked += [_masked(words[i], generator, " ") for i in sorted(chosen)]
+        corpora[name] = [each for i, each in enumerate(words) if i not in chosen][:_CORPUS_SIZE]
+    return Sentences(model, tuple(masked), corpora)
+
+
+def _masked(words: list[str], generator: np.random.Generator, between: str) -> str:
+    inner = generator.choice(np.arange(1, len(words) - 1), _NUM_MASKED, replace=False)
+    return between.join(MASK if i in inner else word for i, word in enumerate(words))
+
+
+def _redrawn(model: MaskedModel, generator: np.random.Generator) -> str:
+    """The heavy chain with a random half of its letters drawn from the model, all at once."""
+    is_redrawn = generator.permutation(len(HEAVY_CHAIN)) < len(HEAVY_CHAIN) // 2
+    target = Infilling(model, "".join(np.where(is_redrawn, MASK, list(HEAVY_CHAIN))))
+    x = target.draw(jax.random.key(int(generator.integers(2**31))), 1)[0]
+    return model.tokenizer.text(target.fill(x))
+
+
+def _antibody_model() -> Path:
+    wanted = "antiberty_mlm with config.json, vocab.txt and model.safetensors (of the Python package antiberty)"
+    return data_folder("antiberty_mlm", f"{wanted}; or name a checkpoint of your own in DISCRAX_BERT") / "antiberty_mlm"
+
+
+def _lines(name: str) -> Iterator[str]:
+    wanted = f"text/{name}, an xz file of text, one sentence or paragraph a line"
+    path = data_folder("text", wanted) / "text" / name
+    if not path.is_file():
+        raise ValueError(f"There is no {path}; expected {wanted}.")
+    with lzma.open(path, "rt", encoding="utf-8") as lines:
+        yield from lines
+
+
+def _brown() -> list[str]:
+    return [line.strip().replace("``", '"').replace("''", '"') for line in _lines("brown_sentences.txt.xz")]
+
+
+def _wikitext() -> list[str]:
+    """Sentences; the file has paragraphs, in which some signs stand between @."""
+    found = []
+    for line in _lines("wikitext2_test.txt.xz"):
+        if line.strip() and not line.strip().startswith("="):
+            plain = line.replace(" @-@ ", "-").replace(" @,@ ", ",").replace(" @.@ ", ".")
+            found += [f"{sentence.strip()} ." for sentence in plain.strip().removesuffix(" .").split(" . ")]
+    return found
+
+
+def infilling(top: int) -> Experiment:
+    """Fills in the cell's sentences and keeps the `top` most probable of each."""
+
+    def run(cell: Cell) -> tuple[list[Number], Timing]:
+        task = _sentences(cell.target)
+        begin = time.perf_counter()
+        kept, log_probs, runs = [], [], []
+        for i, sentence in enumerate(task.masked):
+            found = infill(
+                random.fold_in(jax.random.key(cell.seed), i),
+                task.model,
+                sentence,
+                sampler=cell.sampler(),
+                num_chains=cell.budget.num_chains,
+                num_steps=cell.budget.num_samples,
+                top=top,
+                adaptation=cell.make_adapter(),
+                progress=False,
+            )
+            if not found.run.is_complete:
+                raise KeyboardInterrupt
+            kept += [task.model.tokenizer.join(found.target.fill(x)) for x in found.states]
+            log_probs += found.log_probs.tolist()
+            runs.append(found.run)
+        numbers = [
+            *quality(kept, task),
+            Number("log_prob", float(np.mean(log_probs)), float(np.std(log_probs))),
+            Number("acceptance", float(np.mean([run.warmup_stats["accept_prob"].mean() for run in runs]))),
+            Number("sentences", len(task.masked)),
+            Number("time_s", time.perf_counter() - begin),
+        ]
+        seconds, warmup, compiling = (
+            sum(getattr(run, name) for run in runs) for name in ("seconds", "warmup_seconds", "compile_seconds")
+        )
+        return numbers, Timing(seconds, warmup, compiling)
+
+    return Experiment(run)
+
+
+def quality(kept: list[list[str]], task: Sentences) -> list[Number]:
+    numbers = [Number("self_bleu", self_bleu(kept))]
+    references: dict[str, list[list[str]] | None] = {"self": None, **task.corpora}
+    for name, corpus in references.items():
+        numbers += [Number(f"unique_ngrams_pct {name} {n}", unique_ngrams(kept, n, corpus)) for n in NGRAMS]
+    if task.corpora:
+        everything = [each for corpus in task.corpora.values() for each in corpus]
+        numbers.append(Number("corpus_bleu", corpus_bleu(kept, everything)))
+    return numbers
+
+
+def timed_at_start(sampler: str, moves: float, balancing: str) -> TimedAtStart:
+    """DLMC or DLMCf for the time in which `moves` moves would be made at the rates of the first state."""
+    return replaced(
+        TimedAtStart(sampler, moves), kernel=get_sampler(sampler).build(per_rate=False, balancing=balancing)
+    )

@@ -1,0 +1,50 @@
+"""Targets that several papers sample from, by their settings. All are drawn from a seed."""
+
+import jax
+import numpy as np
+
+from discrax import targets
+from discrax.bench.experiments.data import cache_folder, images
+from discrax.core.target import Target
+
+
+def bernoulli(num_sites: int, low: float, seed: int = 0) -> Target:
+    """p_i uniform on [low, 1 - low]."""
+    return targets.Bernoulli(np.random.default_rng(seed).uniform(low, 1 - low, num_sites))
+
+
+def half_disc(side: int) -> np.ndarray:
+    """+1 inside a centred disc that covers half of the square, -1 outside."""
+    away = (np.arange(side) - side / 2) ** 2
+    return np.where(away[:, None] + away[None, :] <= side**2 / (2 * np.pi), 1.0, -1.0)
+
+
+def ising_disc(side: int, coupling: float, mean: float, spread: float, seed: int = 0) -> Target:
+    """A ferromagnet with free boundary and field +-mean + U(-spread, spread), + inside a disc."""
+    noise = np.random.default_rng(seed).uniform(-spread, spread, (side, side))
+    return targets.Ising.lattice((side, side), coupling, mean * half_disc(side) + noise)
+
+
+def mnist_rbm(num_hidden: int, num_images: int | None = None, num_gibbs: int = 100, seed: int = 0) -> Target:
+    """An RBM trained by contrastive divergence on the user's MNIST, binarised at random; kept for the next time."""
+    return trained_rbm("mnist", 2, num_hidden, num_images, num_gibbs, seed)
+
+
+def trained_rbm(
+    name: str, num_levels: int, num_hidden: int, num_images: int | None, num_gibbs: int, seed: int
+) -> Target:
+    family = targets.RBM if num_levels == 2 else targets.CategoricalRBM
+    count = "all" if num_images is None else num_images
+    kept = cache_folder() / f"rbm-{name}-{num_levels}-{num_hidden}-{count}-{num_gibbs}-{seed}.npz"
+    if not kept.exists():
+        from discrax.learn import train_rbm
+
+        rng = np.random.default_rng(seed)
+        pixels = rng.permutation(images(name).reshape(-1, 784))[:num_images]
+        if num_levels == 2:
+            codes = (rng.random(pixels.shape) < pixels / 255).astype(np.int8)
+        else:
+            codes = (pixels.astype(np.int32) * num_levels // 256).astype(np.int8)
+        model = train_rbm(jax.random.key(seed), codes, num_hidden, num_levels=num_levels, num_gibbs=num_gibbs)
+        model.save(kept)
+    return family.load(kept)

@@ -1,0 +1,194 @@
+"""Optimisation as cells: a set of instances is searched, and the best of each instance is a number.
+
+A cell's target makes the instances, and its measure searches them: `annealing` with its sampler, chains and steps,
+or `by_default`, which leaves all that to `solve`. What is measured, each as the mean over the instances:
+
+    size                   the objective of the best solution, repaired so that it is feasible
+    set_size_lower_bound   the penalised objective of the best state: as the papers report independent sets, for a set
+                           that is repaired has no fewer nodes
+    ratio                  size / reference
+    gap_percent            100 (1 - ratio)
+    edge_cut_ratio, balanceness   of partitions
+    best_so_far, ratio_so_far     the penalised objective (over the reference) against steps
+    best_by_second, ratio_by_second   and against seconds, compilation included
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Integer, PRNGKeyArray
+
+from discrax.bench.plan.cell import Call, Cell
+from discrax.bench.plan.measure import Experiment, Number, Timing, check_complete
+from discrax.core.kernel import Info, Kernel, State, replaced
+from discrax.core.target import Target
+from discrax.problems import Partition, Problem
+from discrax.samplers import get_sampler
+from discrax.samplers.continuous_time import DLMC, DLMCf
+from discrax.samplers.langevin import total_log_rate
+from discrax.solving import Solution, solve_many
+
+_POINTS = 60  # of a curve
+
+
+class Instances(NamedTuple):
+    """Problems, and for each the value that ratios are taken to (best known, or of a reference solver)."""
+
+    problems: tuple[Problem, ...]
+    references: tuple[float, ...] | None = None
+
+
+@lru_cache(maxsize=4)
+def _instances(call: Call) -> Instances:
+    return call()
+
+
+def annealing(hot: float = 1.0, cold: float = 0.05, kind: str = "geometric") -> Experiment:
+    """Annealing from temperature `hot` to `cold` with the cell's sampler."""
+
+    def run(cell: Cell) -> tuple[list[Number], Timing]:
+        return _measured(
+            cell,
+            lambda problems: solve_many(
+                jax.random.key(cell.seed),
+                problems,
+                num_steps=cell.budget.num_samples,
+                num_chains=cell.budget.num_chains,
+                method="anneal",
+                sampler=cell.sampler(),
+                schedule=kind,
+                betas=(1 / hot, 1 / cold),
+                progress=False,
+            ),
+        )
+
+    return Experiment(run)
+
+
+def by_default(seconds: float) -> Experiment:
+    """What `solve` does by itself in so many seconds an instance."""
+
+    def run(cell: Cell) -> tuple[list[Number], Timing]:
+        def search(problems: Sequence[Problem]) -> list[Solution]:
+            settings = {"sampler": cell.sampler(), "seconds": seconds * len(problems)}
+            return solve_many(jax.random.key(cell.seed), problems, progress=False, **settings)
+
+        return _measured(cell, search)
+
+    return Experiment(run)
+
+
+def automatic() -> str:
+    """The sampler of a cell that leaves the choice to `solve`."""
+    return "auto"
+
+
+def _measured(cell: Cell, search: Callable[[Sequence[Problem]], list[Solution]]) -> tuple[list[Number], Timing]:
+    found = _instances(cell.target)
+    begin = time.perf_counter()
+    solutions = search(found.problems)
+    seconds = time.perf_counter() - begin
+    check_complete(*solutions)
+    numbers = [*_numbers(found, solutions), Number("time_s", seconds)]
+    return numbers, Timing(seconds=seconds)
+
+
+def _numbers(found: Instances, solutions: Sequence[Solution]) -> list[Number]:
+    objectives = np.array([solution.objective for solution in solutions])
+    penalised = np.array([solution.history.best[-1] for solution in solutions])
+    numbers = [
+        _over_instances("size", objectives),
+        _over_instances("set_size_lower_bound", penalised),
+        Number("instances", len(solutions)),
+        Number("standard_error", float(objectives.std() / np.sqrt(len(objectives)))),
+        Number("feasible", float(np.mean([solution.is_feasible for solution in solutions]))),
+    ]
+    if found.references is not None:
+        references = np.asarray(found.references)
+        ratios = objectives / references
+        numbers += [
+            _over_instances("ratio", ratios),
+            _over_instances("gap_percent", 100 * (1 - ratios)),
+            _over_instances("reference", references),
+            Number("worst_ratio", float(ratios.min())),
+        ]
+        numbers += [Number("ratio_of_instance", float(ratio), x=float(i)) for i, ratio in enumerate(ratios)]
+    parted = [(one.problem, one.state) for one in solutions if isinstance(one.problem, Partition)]
+    if parted:
+        cuts = np.array([float(problem.edge_cut_ratio(state)) for problem, state in parted])
+        balances = np.array([float(problem.balanceness(state)) for problem, state in parted])
+        numbers += [_over_instances("edge_cut_ratio", cuts), _over_instances("balanceness", balances)]
+    return numbers + _curves(found, solutions)
+
+
+def _over_instances(metric: str, values: np.ndarray) -> Number:
+    return Number(metric, float(values.mean()), float(values.std()) if len(values) > 1 else None)
+
+
+def _curves(found: Instances, solutions: Sequence[Solution]) -> list[Number]:
+    """The mean over instances of the best so far, from when all have begun until the first has ended."""
+    numbers = []
+    for axis, suffix in (("num_steps", "so_far"), ("seconds", "by_second")):
+        times = [getattr(solution.history, axis) for solution in solutions]
+        first, last = max(each[0] for each in times), min(each[-1] for each in times)
+        places = np.unique(np.geomspace(max(first, 1e-3), max(last, first, 1e-3), _POINTS))
+        best = np.array(
+            [
+                solution.history.best[np.searchsorted(each, places * (1 + 1e-9), side="right") - 1]
+                for solution, each in zip(solutions, times, strict=True)
+            ]
+        )
+        numbers += _series(f"best_{suffix}", places, best)
+        if found.references is not None:
+            numbers += _series(f"ratio_{suffix}", places, best / np.array(found.references)[:, None])
+    return numbers
+
+
+def _series(metric: str, places: np.ndarray, values: np.ndarray) -> list[Number]:
+    return [Number(metric, float(value), x=float(x)) for x, value in zip(places, values.mean(axis=0), strict=True)]
+
+
+class Untuned(Kernel):
+    """A kernel whose scale stays as it is."""
+
+    kernel: Kernel
+    uses_gradient: ClassVar[bool] = True
+
+    def init(self, target: Target, x: Integer[Array, "*shape"]) -> State:
+        return self.kernel.init(target, x)
+
+    def step(self, key: PRNGKeyArray, target: Target, state: State) -> tuple[State, Info]:
+        return self.kernel.step(key, target, state)
+
+
+def untuned(sampler: str, **settings: float) -> Untuned:
+    """A sampler of the registry with fixed settings."""
+    return Untuned(get_sampler(sampler).build(**settings))
+
+
+class TimedAtStart(Kernel):
+    """DLMC or DLMCf for the time `moves` / Z(x) of the first state x of a chain, at all later states too."""
+
+    kernel: DLMC | DLMCf
+    moves: Float[Array, ""]
+    uses_gradient: ClassVar[bool] = True
+
+    def __init__(self, sampler: str, moves: float):
+        kernel = get_sampler(sampler).build(per_rate=False)
+        assert isinstance(kernel, DLMC | DLMCf)
+        self.kernel, self.moves = kernel, jnp.asarray(moves, jnp.float32)
+
+    def init(self, target: Target, x: Integer[Array, "*shape"]) -> State:
+        state = self.kernel.init(target, x)
+        time = self.moves * jnp.exp(-total_log_rate(target, state, self.kernel.balancing))
+        return state._replace(cache=(state.cache, time.astype(jnp.float32)))
+
+    def step(self, key: PRNGKeyArray, target: Target, state: State) -> tuple[State, Info]:
+        cache, time = state.cache
+        after, info = replaced(self.kernel, step_size=time).step(key, target, state._replace(cache=cache))
+        return after._replace(cache=(after.cache, time)), info

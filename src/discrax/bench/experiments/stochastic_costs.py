@@ -1,0 +1,200 @@
+"""Expected costs as cells: facilities that are located before demands are known, and imprecise units in circuits.
+
+A cell of facility location has one instance, and its measure is
+
+    searched     the cell's sampler, chains and steps: the last states are scored and the best is evaluated
+    programmed   HiGHS on the mean over a few scenarios, for so many seconds
+
+with the numbers cost, cost_error (its standard error), time_s, and num_open, the facilities that are open. Cells with
+the same target and seed are evaluated on the same demands.
+
+A cell of circuits has many of them, and a chain in each; its measure is
+
+    placed             the units where the chains end
+    placed_best        the best of all placements
+    placed_at_random   the mean over all placements
+
+with the numbers relative_error, the mean over the circuits in percent, its standard_error, and over_optimum_percent, by
+how much that mean is above the mean of the best. Placements are compared on draws that none of them was chosen by.
+"""
+
+import time
+from functools import lru_cache
+
+import jax
+import numpy as np
+from jaxtyping import Float, Integer
+
+from discrax.bench.plan.cell import Call, Cell
+from discrax.bench.plan.measure import Experiment, Number, Timing, check_complete, kernel_of, target_of
+from discrax.core import random
+from discrax.core.kernel import Kernel
+from discrax.problems.circuits import ApproximateCircuit
+from discrax.problems.facility import FacilityLocation
+from discrax.samplers import sgdld
+from discrax.samplers.schedules import Geometric, Power
+from discrax.sampling.together import sample_together
+from discrax.solving.expected import Expected, minimise_expected, sample_average
+
+_USUAL_STEPS = 10_000  # that the schedules of facility location are meant for
+_ENUMERATED, _EVALUATED = 4_096, 16_384  # draws that find the best placement, and that placements are compared on
+
+
+# --- Facilities ------------------------------------------------------------------------------------------------------
+
+
+def annealed(hot: float, num_steps: int, cache: bool = True) -> Kernel:
+    """SGDLD with h = max((1000 / (100 + t))^(1/2), 0.3) and temperatures hot * 0.999^t for 10,000 steps.
+
+    With another number of steps time runs faster or slower, and h and temperature go through the same values.
+    """
+    share = num_steps / _USUAL_STEPS
+    step = Power(1000.0 * share, 100.0 * share, 0.3)
+    return sgdld(step_size=step, cache=cache, temperature=Geometric(hot, 0.999 ** (1 / share)))
+
+
+def annealed_fast(hot: float, num_steps: int) -> Kernel:
+    """SGDLD with ten times the jumps a step, from 30 to 3, and temperatures from 0.3 hot that fall more slowly."""
+    share = num_steps / _USUAL_STEPS
+    step = Power(100_000.0 * share, 100.0 * share, 3.0)
+    return sgdld(step_size=step, temperature=Geometric(0.3 * hot, 0.9994 ** (1 / share)))
+
+
+def no_sampler() -> None:
+    """The sampler of a cell whose measure needs none."""
+
+
+def searched(num_rescoring: int = 10_000, num_evaluation: int = 10_000) -> Experiment:
+    """The cell's sampler, from random states."""
+
+    def run(cell: Cell) -> tuple[list[Number], Timing]:
+        target = target_of(cell.target)
+        assert isinstance(target, FacilityLocation)
+        found = minimise_expected(
+            jax.random.key(cell.seed),
+            target,
+            kernel_of(cell, target),
+            num_chains=cell.budget.num_chains,
+            num_steps=cell.budget.num_samples,
+            num_rescoring=num_rescoring,
+            num_evaluation=num_evaluation,
+        )
+        return _of_facilities(target, found)
+
+    return Experiment(run)
+
+
+def programmed(num_scenarios: int, seconds: float, num_evaluation: int = 10_000) -> Experiment:
+    """HiGHS on a sample average."""
+
+    def run(cell: Cell) -> tuple[list[Number], Timing]:
+        target = target_of(cell.target)
+        assert isinstance(target, FacilityLocation)
+        return _of_facilities(
+            target, sample_average(target, num_scenarios, seconds, cell.seed, num_evaluation=num_evaluation)
+        )
+
+    return Experiment(run)
+
+
+def _of_facilities(target: FacilityLocation, found: Expected) -> tuple[list[Number], Timing]:
+    numbers = [
+        Number("cost", found.cost),
+        Number("cost_error", found.standard_error),
+        Number("time_s", found.seconds),
+        Number("num_open", float((found.x[: target.num_facilities] == 1).sum())),
+    ]
+    numbers += [Number("score_of_chain", float(score), x=float(i)) for i, score in enumerate(found.scores)]
+    return numbers, Timing(seconds=found.seconds, compile_seconds=found.compile_seconds)
+
+
+# --- Circuits --------------------------------------------------------------------------------------------------------
+
+
+def circuits(count: int, num_units: int, batch_size: int) -> tuple[ApproximateCircuit, ...]:
+    return tuple(ApproximateCircuit.simulated(seed, num_units, batch_size=batch_size) for seed in range(count))
+
+
+def annealed_placement(cache: bool = True) -> Kernel:
+    """SGDLD with h = max((3 / (10 + t))^(1/2), 0.1) and temperatures 5 * 0.96^t."""
+    return sgdld(step_size=Power(3.0, 10.0, 0.1), cache=cache, temperature=Geometric(5.0, 0.96))
+
+
+def placed() -> Experiment:
+    """One chain a circuit with the cell's sampler and steps, all in one program."""
+
+    def run(cell: Cell) -> tuple[list[Number], Timing]:
+        made = _circuits(cell.target)
+        keys = random.split(jax.random.key(cell.seed), 2 * len(made))
+        begin = time.perf_counter()
+        results = sample_together(
+            list(keys[: len(made)]),
+            made,
+            [cell.sampler()] * len(made),
+            num_chains=1,
+            num_warmup=0,
+            num_samples=1,
+            thinning=cell.budget.num_samples,
+            init=[circuit.init(key, 1) for circuit, key in zip(made, keys[len(made) :], strict=True)],
+        )
+        check_complete(*results)
+        seconds = time.perf_counter() - begin
+        ends = [np.asarray(result.states.x)[0] for result in results]
+        return _of_circuits(cell, _errors(made, ends), seconds)
+
+    return Experiment(run)
+
+
+def placed_best() -> Experiment:
+    def run(cell: Cell) -> tuple[list[Number], Timing]:
+        begin = time.perf_counter()
+        errors = _best_errors(cell.target)
+        return _of_circuits(cell, errors, time.perf_counter() - begin)
+
+    return Experiment(run)
+
+
+def placed_at_random() -> Experiment:
+    def run(cell: Cell) -> tuple[list[Number], Timing]:
+        begin = time.perf_counter()
+        errors = [
+            circuit.expected_errors(circuit.placements(), _ENUMERATED).mean() for circuit in _circuits(cell.target)
+        ]
+        return _of_circuits(cell, np.array(errors), time.perf_counter() - begin)
+
+    return Experiment(run)
+
+
+@lru_cache(maxsize=8)
+def _circuits(call: Call) -> tuple[ApproximateCircuit, ...]:
+    return call()
+
+
+@lru_cache(maxsize=8)
+def _best_errors(call: Call) -> Float[np.ndarray, " circuits"]:
+    made = _circuits(call)
+    return _errors(made, [circuit.optimum(_ENUMERATED)[0] for circuit in made])
+
+
+def _errors(
+    made: tuple[ApproximateCircuit, ...], placements: list[Integer[np.ndarray, " units"]]
+) -> Float[np.ndarray, " circuits"]:
+    pairs = zip(made, placements, strict=True)
+    return np.array([circuit.expected_errors(x[None], _EVALUATED, seed=1)[0] for circuit, x in pairs])
+
+
+def _of_circuits(cell: Cell, errors: Float[np.ndarray, " circuits"], seconds: float) -> tuple[list[Number], Timing]:
+    best = _best_errors(cell.target)
+    numbers = [
+        Number("relative_error", float(errors.mean())),
+        Number("standard_error", _standard_error(errors)),
+        Number("over_optimum_percent", float(100 * (errors.mean() / best.mean() - 1))),
+        Number("excess_error", float((errors - best).mean()), _standard_error(errors - best)),
+        Number("circuits", float(len(errors))),
+        Number("time_s", seconds),
+    ]
+    return numbers, Timing(seconds=seconds)
+
+
+def _standard_error(values: Float[np.ndarray, " n"]) -> float:
+    return float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else 0.0

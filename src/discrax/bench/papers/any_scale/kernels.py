@@ -1,0 +1,64 @@
+"""Samplers whose scale is set, not tuned: after a burn-in, or with a Hessian that comes from data."""
+
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from discrax import samplers
+from discrax.bench.experiments.training import image_set
+from discrax.core.kernel import Kernel, replaced
+from discrax.core.target import Target
+from discrax.curvature.metric import Metric
+
+
+class SetKnobs(eqx.Module):
+    """An adapter that tunes nothing: after the burn-in that finds the Hessian, its knobs get these values."""
+
+    values: tuple[tuple[str, float], ...] = eqx.field(static=True)
+
+    def __init__(self, **values: float):
+        self.values = tuple(values.items())
+
+    def plan(self, target: Target, kernel: Any, num_steps: int) -> "SetKnobs":
+        unknown = [name for name, _ in self.values if name not in kernel.knobs(target)]
+        if unknown:
+            raise ValueError(f"{type(kernel).__name__} has no knobs {', '.join(unknown)}.")
+        return self
+
+    def init(self, target: Target, kernel: Any) -> Any:
+        return jnp.zeros(())
+
+    def update(self, target: Target, kernel: Any, memory: Any, states: Any, info: Any) -> tuple[Any, Any]:
+        return self._set(kernel), memory
+
+    def freeze(self, target: Target, kernel: Any, memory: Any) -> tuple[Any, Any]:
+        return self._set(kernel), f"set {', '.join(f'{name} = {value}' for name, value in self.values)}"
+
+    def _set(self, kernel: Any) -> Any:
+        return kernel.with_knobs(**{name: jnp.asarray(value, jnp.float32) for name, value in self.values})
+
+
+class NoNoise(Metric):
+    """W + D = 0, where W is diagonal and D = -W: there is nothing to decouple, and no auxiliary variable."""
+
+    diagonal_values: Float[Array, " n"]
+
+    @property
+    def diagonal(self) -> Float[Array, "*n"]:
+        return self.diagonal_values
+
+    def product(self, z: Float[Array, "n *levels"]) -> Float[Array, "n *levels"]:
+        return jnp.zeros_like(z)
+
+    def draw(self, key: PRNGKeyArray, shape: tuple[int, ...]) -> Float[Array, "n *levels"]:
+        return jnp.zeros(shape, self.diagonal_values.dtype)
+
+
+def ab_diagonal(data: str, sigma: float, alpha: float) -> Kernel:
+    """The any-scale balanced sampler with W_ii = -1 / (1 + variance of pixel i in the data)."""
+    p = np.asarray(image_set(data).mean).reshape(-1)
+    stiffness = jnp.asarray(1 / (1 + p * (1 - p)), jnp.result_type(float))
+    return replaced(samplers.ab_first(sigma, alpha), metric=NoNoise(stiffness))

@@ -1,0 +1,221 @@
+"""Couplings that are learnt again: J* is known, data are samples of its model, and J is learnt from them.
+
+    J_estimation_error = ||J - J*||_F / sqrt(d), and how far the chains are from the samples
+
+A cell counts in its budget the batch (num_chains), the updates (num_samples) and the sampler's steps per update
+(thinning).
+"""
+
+import math
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Integer
+
+from discrax import samplers, targets
+from discrax.bench.experiments.training import (
+    check_trained,
+    image_set,
+    keep_in_cache,
+    time_training,
+    train_cell,
+    training_numbers,
+)
+from discrax.bench.plan.cell import Call, Cell
+from discrax.bench.plan.measure import Experiment, Number, Timing, check_complete
+from discrax.core.kernel import Kernel, replaced
+from discrax.core.space import Spin
+from discrax.core.target import Target
+from discrax.learn import models, quality
+from discrax.learn.mixing import snapshots
+from discrax.learn.training import pcd
+from discrax.sampling import sample
+
+_COMPARED = 5000  # states of the chains and samples that are compared
+
+
+class Known(NamedTuple):
+    """A model whose couplings are known, and samples of it, from which they are to be learnt."""
+
+    couplings: Float[np.ndarray, "d d"]  # J*
+    rows: Integer[np.ndarray, "rows *shape"]
+    untrained: Callable[[int], Target]  # of a seed
+    part: Callable[[Any], Array]  # of a model: what is trained
+    factor: float  # part(model) = factor * J
+
+
+class Following(NamedTuple):
+    """A sampler that is made from the data, and may follow the model after each update."""
+
+    kernel: Callable[[Known], Kernel]
+    refresh: Callable[[Any, Any], Any] | None = None
+
+
+def estimation(learning_rate: float, l1: float = 0.0, buffer_size: int = 5000) -> Experiment:
+    """J learnt by persistent contrastive divergence with the cell's sampler; `l1` weighs the sum of all |J_ij|."""
+
+    def run(cell: Cell) -> tuple[list[Number], Timing]:
+        import scipy.linalg  # noqa: F401  # loads the library whose threads are limited
+        from threadpoolctl import threadpool_limits  # comes with scikit-learn
+
+        known, sampler, refresh = _known(cell.target), cell.sampler(), None
+        if isinstance(sampler, Following):
+            sampler, refresh = sampler.kernel(known), sampler.refresh
+        # With several threads OpenBLAS takes 80 times as long for the eigenvectors of a small matrix as with one.
+        with threadpool_limits(1, user_api="blas"):
+            trained = train_cell(
+                cell,
+                known.untrained(cell.seed),
+                known.rows,
+                sampler=sampler,
+                refresh=refresh,
+                buffer_size=buffer_size,
+                learning_rate=learning_rate * known.factor,
+                l1=l1 / known.factor,
+                trains=known.part,
+                largest_gap=math.inf,  # samplers that fail are part of the comparison
+            )
+        J = np.asarray(known.part(trained.model), np.float64) / known.factor
+        error = float(np.linalg.norm(J - known.couplings) / math.sqrt(len(J)))
+        chains, rows = trained.buffer[:_COMPARED], known.rows[:_COMPARED]
+        numbers = [
+            Number("J_estimation_error", error),
+            Number("mmd", quality.mmd(chains, rows)),
+            Number("marginal_error", quality.marginal_error(chains, rows)),
+            Number("covariance_error", quality.covariance_error(chains, rows)),
+        ]
+        return numbers + training_numbers(trained), time_training(trained)
+
+    return Experiment(run)
+
+
+@lru_cache(maxsize=4)
+def _known(call: Call) -> Known:
+    return call()
+
+
+def ising_lattice(side: int = 10, strength: float = 0.2, num_rows: int = 10_000) -> Known:
+    """log pi(s) = s'J s on a periodic square lattice, all J_ij of neighbours equal."""
+    J = lattice_couplings(side, strength)
+    true, num_chains = targets.Ising.dense(2 * J), -(-num_rows // 10)
+
+    def samples() -> Integer[np.ndarray, "rows d"]:
+        # Every step is a block Gibbs update of all spins.
+        kernel = samplers.pavg(step_size=1000.0, M=2 * J)
+        result = sample(
+            jax.random.key(0), true, kernel,
+            num_chains=num_chains, num_warmup=500, num_samples=10, thinning=50, adaptation=None, progress=False,
+        )  # fmt: skip
+        check_complete(result)
+        assert result.draws is not None
+        return result.draws.reshape(-1, side**2)[:num_rows].astype(np.int8)
+
+    rows = keep_in_cache(f"ising-rows-{side}-{strength:g}-{num_rows}", np.zeros((num_rows, side**2), np.int8), samples)
+
+    def untrained(seed: int) -> Target:
+        return targets.Ising.dense(2 * np.asarray(models.random_couplings(jax.random.key(seed), side**2)))
+
+    return Known(J, rows, untrained, _ising_matrix, factor=2.0)
+
+
+def lattice_couplings(side: int, strength: float) -> Float[np.ndarray, "d d"]:
+    J, sites = np.zeros((side**2, side**2)), np.arange(side**2).reshape(side, side)
+    for axis in (0, 1):
+        neighbours = np.roll(sites, -1, axis)
+        J[sites, neighbours] = J[neighbours, sites] = strength
+    return J
+
+
+def _ising_matrix(model: targets.Ising) -> Array:
+    return model.coupling.matrix  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def convolutional(
+    num_updates: int, num_steps: int, learning_rate: float, num_reference: int, num_rows: int = 5000, seed: int = 0
+) -> Known:
+    """A convolutional network with couplings of all pairs of pixels, trained on USPS with GWG.
+
+    The samples are the chains of that training after `num_reference` more steps of the path auxiliary sampler.
+    """
+    images = image_set("usps")
+    untrained_truth: Any = models.convnet(jax.random.key(seed), images.shape, quadratic=True)
+
+    def make() -> tuple[Any, Integer[np.ndarray, "rows *shape"]]:
+        trained = pcd(
+            jax.random.key(seed),
+            untrained_truth,
+            images,
+            sampler="gwg",
+            num_steps=num_steps,
+            num_updates=num_updates,
+            batch_size=50,
+            buffer_size=num_rows,
+            learning_rate=learning_rate,
+            adaptation=None,
+            penalty=_network_decay,
+            every=max(1, num_updates // 20),
+            progress=False,
+        )
+        check_trained(trained)
+        (rows,) = snapshots(
+            jax.random.key(seed + 1),
+            trained.model,
+            "pas",
+            num_chains=num_rows,
+            num_steps=num_reference,
+            every=num_reference,
+            num_warmup=min(200, num_reference),
+            init=trained.buffer[:num_rows],
+            progress=False,
+        )
+        return trained.model, rows.astype(np.int8)
+
+    name = f"convnet-usps-{num_updates}-{num_steps}-{learning_rate:g}-{num_reference}-{num_rows}-{seed}"
+    truth, rows = keep_in_cache(name, (untrained_truth, np.zeros((num_rows, *images.shape), np.int8)), make)
+
+    def untrained(seed: int) -> Target:
+        couplings = models.random_couplings(jax.random.key(seed), truth.space.num_sites)
+        return replaced(truth, couplings=couplings)
+
+    J = np.asarray(truth.couplings, np.float64)
+    return Known((J + J.T) / 2, rows, untrained, _network_couplings, factor=1.0)
+
+
+def _network_decay(model: models.NetworkModel) -> Float[Array, ""]:
+    leaves = jax.tree.leaves(eqx.filter(model.network, eqx.is_inexact_array))
+    return 1e-4 / 2 * jnp.sum(jnp.stack([jnp.sum(jnp.square(leaf)) for leaf in leaves]))
+
+
+def _network_couplings(model: models.NetworkModel) -> Array:
+    assert model.couplings is not None
+    return model.couplings
+
+
+# A step size eps for codes 0 and 1 is eps * h^2 for an embedding whose levels are h apart, and a Hessian is W / h^2.
+
+
+def pavg_of_model(step_size: float = 1000.0) -> Following:
+    """PAVG with the Hessian of an Ising model, anew after each update: every step is accepted."""
+    return Following(lambda known: samplers.pavg(step_size=step_size, M=np.eye(len(known.couplings))), _follow_ising)
+
+
+def _follow_ising(kernel: Any, model: targets.Ising) -> Any:
+    matrix = _ising_matrix(model)
+    values, vectors = jnp.linalg.eigh((matrix + matrix.T) / 2)
+    return replaced(kernel, metric=replaced(kernel.metric, values=values, vectors=vectors))
+
+
+def pavg_of_data(step_size: float) -> Following:
+    """PAVG with gamma times the covariance of the data, step size and gamma for codes 0 and 1; gamma begins at 1."""
+
+    def kernel(known: Known) -> Kernel:
+        squared = 4 if isinstance(known.untrained(0).space, Spin) else 1
+        covariance = np.cov(known.rows.reshape(len(known.rows), -1), rowvar=False)
+        return samplers.pavg(step_size=step_size * squared, M=covariance / squared)
+
+    return Following(kernel)

@@ -1,0 +1,3 @@
+"""Sun et al. (2023), "Stochastic gradient discrete Langevin dynamics"."""
+
+SUITES = ("optimisation", "prompts", "sampling")

@@ -1,0 +1,62 @@
+"""What a cell measures: numbers, out of draws (`Measure`) or in a way of its own (`Experiment`)."""
+
+import math
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from discrax.bench.plan.cell import Call, Cell
+from discrax.core.kernel import Kernel
+from discrax.core.target import Target
+from discrax.samplers import build_kernel
+from discrax.sampling import Result
+
+
+class Number(NamedTuple):
+    """A measured number; `x` places it in a series."""
+
+    metric: str
+    value: float | None
+    std: float | None = None
+    x: float | None = None
+
+
+class Timing(NamedTuple):
+    seconds: float = 0.0
+    warmup_seconds: float = 0.0
+    compile_seconds: float = 0.0
+
+
+class Experiment(NamedTuple):
+    """A measure that does not sample: it makes numbers of a cell in its own way."""
+
+    run: Callable[[Cell], tuple[list[Number], Timing]]
+
+
+class Measure(NamedTuple):
+    keep: Callable[[Target], Any]  # what `sample` is to keep
+    numbers: Callable[[Cell, Result], list[Number]]
+
+
+@lru_cache(maxsize=64)
+def target_of(call: Call) -> Target:
+    """Cells share targets: each is built once a process."""
+    return call()
+
+
+def kernel_of(cell: Cell, target: Target) -> Kernel:
+    made = cell.sampler()
+    if isinstance(made, type):
+        raise ValueError(f"{cell.sampler.address} gave the class {made.__name__}; give something that makes a kernel.")
+    return build_kernel(made, target)
+
+
+def check_complete(*results: Any) -> None:
+    """Verbs return what they have when they are interrupted; a part of a measurement is none."""
+    if not all(result.is_complete for result in results):
+        raise KeyboardInterrupt
+
+
+def finite(numbers: Sequence[Number]) -> list[Number]:
+    """Numbers that are not finite become missing ones."""
+    return [n if n.value is None or math.isfinite(n.value) else n._replace(value=None) for n in numbers]

@@ -1,0 +1,125 @@
+"""Suites: functions that yield cells, and the tables and figures that are made of them."""
+
+import pkgutil
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from discrax.bench.plan.cell import Cell, load_file
+
+
+class Size(StrEnum):
+    """How much of the paper's effort is spent: minutes on two cores, an hour on them, or as the paper did."""
+
+    QUICK = "quick"
+    DEFAULT = "default"
+    PAPER = "paper"
+
+
+@dataclass(frozen=True)
+class Note:
+    """Why the cells with these labels differ from print."""
+
+    where: tuple[tuple[str, str], ...]
+    text: str
+
+    def applies(self, labels: dict[str, str]) -> bool:
+        return all(labels.get(name) == value for name, value in self.where)
+
+
+def note(text: str, **where: str) -> Note:
+    return Note(tuple(where.items()), text)
+
+
+@dataclass(frozen=True)
+class Table:
+    """Numbers beside the printed ones of a table."""
+
+    title: str
+    paper: str
+    number: int
+    metric: str  # as printed
+    ours: str  # our metric
+    columns: tuple[str, ...]  # labels
+    rows: tuple[str, ...] = ("sampler", "weight_fn")
+    factor: Callable[[dict], float] | None = None  # ours times this, given the labels
+    compares: bool = True  # False: seconds of another machine
+    notes: tuple[Note, ...] = ()
+    derive: Callable[[list[dict]], list[dict]] | None = None  # more rows out of the rows of a run
+    smaller_is_better: bool = False  # then a ratio is that of print to ours
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A plot; `kind` is a function of `discrax.bench.report.plots`."""
+
+    title: str
+    kind: str
+    options: tuple[tuple[str, Any], ...] = ()
+    derive: Callable[[list[dict]], list[dict]] | None = None
+
+
+def figure(title: str, kind: str, derive: Callable[[list[dict]], list[dict]] | None = None, **options: Any) -> Figure:
+    return Figure(title, kind, tuple(options.items()), derive)
+
+
+@dataclass(frozen=True)
+class Suite:
+    name: str  # "paper/table05"
+    about: str
+    cells: Callable[[Size], Iterable[Cell]]
+    exhibits: tuple[Table | Figure, ...] = ()
+
+
+def suite(name: str, about: str, *exhibits: Table | Figure) -> Callable[[Callable[[Size], Iterable[Cell]]], Suite]:
+    """Makes a suite of the function that yields its cells."""
+    return lambda cells: Suite(name, about, cells, exhibits)
+
+
+def shipped() -> dict[str, Suite]:
+    """Every suite of the package, by name."""
+    return {found.name: found for module in _modules() for found in _suites_of(module)}
+
+
+def aliases() -> dict[str, tuple[str, ...]]:
+    """Other names for one or more suites, such as "discs/ising"."""
+    return {name: names for module in _modules() for name, names in getattr(module, "ALIASES", {}).items()}
+
+
+def _modules() -> list[Any]:
+    """Found by name: a plan does not know the papers."""
+    papers = import_module("discrax.bench.papers")
+    found = [each.name for each in pkgutil.iter_modules(papers.__path__) if each.ispkg]
+    packages = [import_module(f"{papers.__name__}.{name}") for name in found]
+    return [import_module(f"{package.__name__}.{name}") for package in packages for name in package.SUITES]
+
+
+def _suites_of(module: Any) -> list[Suite]:
+    return [value for value in vars(module).values() if isinstance(value, Suite)]
+
+
+def find(name: str) -> list[Suite]:
+    """The suites of a name, of a paper ("optimal-scaling"), or of a Python file."""
+    if not isinstance(name, str):
+        raise TypeError(f"A suite has a name, or is a file that ends in .py, but got {name!r}.")
+    if name.endswith(".py"):
+        found = _suites_of(load_file(Path(name)))
+        if not found:
+            raise ValueError(
+                f"{name} defines no suite; decorate a function that yields cells with @discrax.bench.suite."
+            )
+        return found
+    known, others = shipped(), aliases()
+    if name in others:
+        return [known[each] for each in others[name]]
+    found = [each for each in known.values() if each.name == name or each.name.startswith(f"{name}/")]
+    if not found:
+        papers = sorted({each.partition("/")[0] for each in known})
+        raise ValueError(
+            f"There is no suite {name!r}; `discrax bench list` shows them (papers: {', '.join(papers)}), "
+            "and a file of your own ends in .py."
+        )
+    return found

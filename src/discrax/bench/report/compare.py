@@ -1,0 +1,166 @@
+"""Two runs beside each other: every number's ratio, and whether it moved by more than chance.
+
+    ratio = b / a,    z = (b - a) / sqrt(std_a^2 / chains_a + std_b^2 / chains_b)
+
+A number has moved where |z| > 3. Where no std is known there is no z, and no verdict.
+"""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from discrax.bench.execute import store
+from discrax.bench.plan.rows import Row, standard_error
+from discrax.bench.report.grid import number_text
+
+BEYOND_CHANCE = 3.0
+
+_HEADS = ("cell", "metric", "a", "b", "b / a", "z", "")
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A number in both runs."""
+
+    name: str
+    metric: str
+    a: float
+    b: float
+    z: float | None
+
+    @property
+    def ratio(self) -> float | None:
+        return self.b / self.a if self.a else None
+
+    @property
+    def has_moved(self) -> bool:
+        return self.z is not None and abs(self.z) > BEYOND_CHANCE
+
+
+@dataclass(frozen=True)
+class Comparison:
+    differences: tuple[Difference, ...]
+    only_a: tuple[str, ...]  # cells
+    only_b: tuple[str, ...]
+    broken: tuple[str, ...]  # ok in a, failed in b
+    mended: tuple[str, ...]
+
+    @property
+    def moved(self) -> list[Difference]:
+        return [each for each in self.differences if each.has_moved]
+
+    def lines(self, metrics: Iterable[str] = ()) -> list[tuple[str, ...]]:
+        wanted = set(metrics)
+        return [
+            (
+                each.name,
+                each.metric,
+                number_text(each.a),
+                number_text(each.b),
+                "-" if each.ratio is None else f"{each.ratio:.2f}",
+                "-" if each.z is None else f"{each.z:+.1f}",
+                ("up" if each.b > each.a else "down") if each.has_moved else "",
+            )
+            for each in self.differences
+            if not wanted or each.metric in wanted
+        ]
+
+    def remarks(self) -> list[str]:
+        """What a table of numbers does not say."""
+        judged = [each for each in self.differences if each.z is not None]
+        said = [
+            f"{len(self.moved)} of {len(judged)} numbers with a known error moved by more than {BEYOND_CHANCE:g} of it."
+        ]
+        kinds = (("only in a", self.only_a), ("only in b", self.only_b), ("failed in b", self.broken))
+        for what, names in (*kinds, ("failed in a", self.mended)):
+            if names:
+                said.append(f"{len(names)} cells {what}: {', '.join(names[:5])}{', ...' if len(names) > 5 else ''}.")
+        return said
+
+    def markdown(self, metrics: Iterable[str] = ()) -> str:
+        cells = [_HEADS, ("---",) * len(_HEADS), *self.lines(metrics)]
+        table = "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in cells)
+        return "\n\n".join([table, *self.remarks()]) + "\n"
+
+    def __rich__(self) -> Any:
+        return self.table()
+
+    def table(self, metrics: Iterable[str] = ()) -> Any:
+        """As a rich table; what moved is coloured."""
+        from rich.table import Table
+        from rich.text import Text
+
+        made = Table(*_HEADS, caption="\n".join(self.remarks()), caption_justify="left")
+        for column in made.columns[2:6]:
+            column.justify = "right"
+        for line in self.lines(metrics):
+            style = {"up": "green", "down": "red", "": ""}[line[-1]]
+            made.add_row(*(Text(cell, style=style) for cell in line))
+        return made
+
+
+def compare_runs(run_a: str | Path, run_b: str | Path) -> Comparison:
+    """Cells of equal id are compared, else cells of equal labels (which name the sampler) and seed."""
+    rows = [store.read_rows(run) for run in (run_a, run_b)]
+    for run, found in zip((run_a, run_b), rows, strict=True):
+        if not found:
+            raise ValueError(f"{run} holds a run without a single finished cell; `discrax bench run` goes on with it.")
+    return compare_rows(*rows)
+
+
+def compare_rows(rows_a: list[Row], rows_b: list[Row]) -> Comparison:
+    cells_a, cells_b = _by_cell(rows_a), _by_cell(rows_b)
+    by_labels = {_identity(group[0]): id for id, group in cells_b.items()}
+    pairs = {id: id if id in cells_b else by_labels.get(_identity(group[0])) for id, group in cells_a.items()}
+    found = set(pairs.values())
+    differences: list[Difference] = []
+    broken, mended = [], []
+    for id_a, id_b in pairs.items():
+        if id_b is None:
+            continue
+        a, b = cells_a[id_a], cells_b[id_b]
+        was_ok, is_ok = a[0]["status"] == "ok", b[0]["status"] == "ok"
+        if was_ok and is_ok:
+            differences += _differences(a, b)
+        elif was_ok:
+            broken.append(a[0]["name"])
+        elif is_ok:
+            mended.append(a[0]["name"])
+    return Comparison(
+        tuple(differences),
+        tuple(cells_a[id][0]["name"] for id, other in pairs.items() if other is None),
+        tuple(group[0]["name"] for id, group in cells_b.items() if id not in found),
+        tuple(broken),
+        tuple(mended),
+    )
+
+
+def _differences(a: list[Row], b: list[Row]) -> list[Difference]:
+    """Number by number, series left out; the seconds of the cell last."""
+    numbers_b = {row["metric"]: row for row in b if row["x"] is None and row["value"] is not None}
+    found = []
+    for row in a:
+        other = numbers_b.get(row["metric"])
+        if row["x"] is None and row["value"] is not None and other is not None:
+            found.append(Difference(row["name"], row["metric"], row["value"], other["value"], _z(row, other)))
+    for metric in ("seconds", "warmup_seconds", "compile_seconds"):
+        found.append(Difference(a[0]["name"], metric, a[0][metric] or 0.0, b[0][metric] or 0.0, None))
+    return found
+
+
+def _z(a: Row, b: Row) -> float | None:
+    error = math.hypot(standard_error(a), standard_error(b))
+    return (b["value"] - a["value"]) / error if error > 0 else None
+
+
+def _by_cell(rows: list[Row]) -> dict[str, list[Row]]:
+    cells: dict[str, list[Row]] = {}
+    for row in rows:
+        cells.setdefault(row["cell"], []).append(row)
+    return cells
+
+
+def _identity(row: Row) -> tuple:
+    return row["seed"], *sorted(row["labels"].items())

@@ -1,0 +1,213 @@
+"""Plots beside a theory: efficiency against acceptance, growth with the number of sites, the best exponent."""
+
+import math
+from collections.abc import Sequence
+from statistics import NormalDist
+
+import matplotlib
+import numpy as np
+from matplotlib.figure import Figure
+
+from discrax.bench.plan.rows import Row
+from discrax.bench.report.axes import (
+    Options,
+    add_legend,
+    draw_lines,
+    finish,
+    group_by_hue,
+    group_by_panel,
+    label_number,
+    make_canvas,
+    make_plain,
+    mean_by,
+    panel_title,
+    recolour,
+    say,
+    select,
+    set_log_axis,
+    set_scales,
+    slope_text,
+)
+from discrax.bench.report.looks import COLOURS, INK, words
+
+_RATES = {"lbp": 0.574, "rwm": 0.234}
+
+
+def efficiency(rows: Sequence[Row], options: Options) -> Figure | None:
+    """A metric `y` against the acceptance rate, one point a run; `theory`: "lbp", "rwm", or (sampler, theory) pairs;
+    `optimum`: a rate to mark, besides that of the theory.
+
+    lbp: a = 2 Phi(-l^{3/2} / 2), EJD = a l; best at a = 0.574.   rwm: a = 2 Phi(-sqrt(z) / 2), EJD = a z; at 0.234.
+    The curve is scaled so that its maximum is that of a cubic through the points.
+    """
+    y = options.get("y", "EJD")
+    rates = {row["cell"]: row["value"] for row in select(rows, "acceptance")}
+    rows = [row for row in select(rows, y) if row["cell"] in rates]
+    if not rows:
+        return None
+    figure, panels = make_canvas(group_by_panel(rows, options), options)
+    for ax, group in panels:
+        marked = {float(options["optimum"])} if "optimum" in options else set()
+        for name, members in group_by_hue(group, options).items():
+            look = options["palette"][name]
+            points = sorted((rates[row["cell"]], row["value"]) for row in members)
+            rate, value = np.array(points).T
+            ax.plot(rate, value, look.marker, color=look.colour, mfc=look.fill, ms=4.5, alpha=0.9, label=name, mew=1.1)
+            theory = _theory_of(options, members[0]["labels"].get("sampler", ""))
+            if theory:
+                a = np.linspace(0.004, 0.996, 200)
+                shape = expected(theory, a)
+                ax.plot(
+                    a,
+                    shape * _smooth_maximum(rate, value) / shape.max(),
+                    color=look.colour,
+                    lw=1.2,
+                    alpha=0.8,
+                    ls="--" if look.is_hollow else "-",
+                )
+                marked.add(_RATES[theory])
+        for rate in sorted(marked):
+            ax.axvline(rate, color=INK, lw=0.8, ls=(0, (4, 3)), alpha=0.6, label=f"{rate:g}, best in theory")
+        ax.set_xlim(0, 1)
+        if options.get("logy"):
+            set_log_axis(ax, "y")
+            ax.set_ylim(bottom=min(row["value"] for row in group) / 2)
+        else:
+            ax.set_ylim(bottom=0)
+    return finish(figure, options, "acceptance rate", words(y))
+
+
+def expected(theory: str, rate: np.ndarray) -> np.ndarray:
+    """The efficiency that theory expects at an acceptance rate, up to a factor."""
+    if theory not in _RATES:
+        raise ValueError(f"A theory is one of {', '.join(_RATES)}, but got {theory!r}.")
+    depth = np.array([-2 * NormalDist().inv_cdf(a / 2) for a in rate])  # l^{3/2}, or sqrt(z)
+    return rate * depth ** (2 / 3 if theory == "lbp" else 2)
+
+
+def slopes(rows: Sequence[Row], options: Options) -> Figure | None:
+    """Log-log: the metric `y` (default: the tuned scale) against `x`, and the ratio of `efficiency` of two samplers.
+
+    `informed` and `walk` are the two, by the names of the hue; without them there is no ratio.
+    """
+    x, y, gain = options.get("x", "N"), options.get("y", "scale"), options.get("efficiency", "EJD")
+    rows = [row for row in rows if row["value"] > 0]
+    tuned = select(rows, y, x)
+    if not tuned:
+        return None
+    panels = group_by_panel(tuned, options)
+    pair = (options["informed"], options["walk"]) if "informed" in options and "walk" in options else None
+    across, levels = min(len(panels), options.get("across", 3)), 2 if pair else 1
+    down = levels * -(-len(panels) // across)
+    figure = Figure(figsize=(max(3.9 * across, 5.2), 2.7 * down + 0.3), layout="constrained")
+    axes = figure.subplots(down, across, squeeze=False)
+    for place, (title, group) in enumerate(panels.items()):
+        level, column = levels * (place // across), place % across
+        ax = axes[level, column]
+        ax.set_title(title, fontsize=10, color=INK)
+        draw_lines(ax, group, options, lambda row: label_number(row, x), with_slopes=True)
+        set_scales(ax, {"logx": True, "logy": True}, xs=[label_number(row, x) for row in group])
+        add_legend(ax)
+        make_plain(ax)
+        if column == 0:
+            ax.set_ylabel(options.get("ylabel", words(y)))
+        if not pair:
+            continue
+        ax = axes[level + 1, column]
+        if column == 0:
+            ax.set_ylabel(f"ratio of {words(gain)}")
+        same = [row for row in select(rows, gain, x) if panel_title(row, options) == title]
+        by_name = group_by_hue(same, options)
+        above, below = (mean_by(by_name.get(name, []), lambda row: label_number(row, x)) for name in pair)
+        both = [place for place in above if place in below]
+        if both:
+            values = [above[place].value / below[place].value for place in both]
+            label = f"{pair[0]} / {pair[1]}{slope_text(both, values)}"
+            ax.plot(both, values, "o-", color=COLOURS[3], lw=1.6, ms=5, label=label)
+            set_scales(ax, {"logx": True, "logy": True}, xs=both)
+            add_legend(ax)
+        else:
+            say(ax, f"no {gain} of both\n{pair[0]} and {pair[1]}")
+        make_plain(ax)
+    for ax in axes[-1]:
+        ax.set_xlabel(options.get("xlabel", x))
+    for place in range(len(panels), across * (down // levels)):
+        for level in range(levels):
+            axes[levels * (place // across) + level, place % across].remove()
+    recolour(figure)
+    return figure
+
+
+def weights(rows: Sequence[Row], options: Options) -> Figure | None:
+    """A metric against alpha for several sigma, and the best alpha against r = sigma / sigma0 beside theory:
+
+        alpha(r) = (r - 2 + sqrt(r^2 + 4)) / (2 r)
+
+    `sigma0` is fitted to the best alphas where it is not given.
+    """
+
+    x, hue, metric = options.get("x", "alpha"), options.get("by", "sigma"), options.get("metric", "ESS_per_step")
+    rows = select(rows, metric, x, hue)
+    if not rows:
+        return None
+    figure = Figure(figsize=(9.6, 3.8), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    scales = sorted({label_number(row, hue) for row in rows})
+    colours = matplotlib.colormaps["viridis"](np.linspace(0.3, 0.88, len(scales)))
+    best = []
+    for scale, colour in zip(scales, colours, strict=True):
+        places = mean_by([row for row in rows if label_number(row, hue) == scale], lambda row: label_number(row, x))
+        values = [each.value for each in places.values()]
+        left.plot(list(places), values, "-", color=colour, lw=1.5, label=f"{scale:g}")
+        top = max(places, key=lambda place: places[place].value)
+        left.plot([top], [places[top].value], "o", color=colour, ms=6)
+        best.append(top)
+    set_scales(left, {"logy": True} | options, xs=None)
+    left.set_xlabel(options.get("xlabel", x))
+    left.set_ylabel(options.get("ylabel", words(metric)))
+    handles, names = left.get_legend_handles_labels()
+    figure.legend(
+        handles, names, title=hue, loc="outside right center", frameon=False, fontsize=8.5, labelcolor=INK
+    ).get_title().set(color=INK, fontsize=8.5)
+    finite = [(scale, top, colour) for scale, top, colour in zip(scales, best, colours, strict=True) if scale > 0]
+    finite = [each for each in finite if math.isfinite(each[0])]
+    sigma0 = options.get("sigma0") or fit_sigma0([each[0] for each in finite], [each[1] for each in finite])
+    ratios = [scale / sigma0 for scale, _, _ in finite]
+    r = np.logspace(math.log10(min(ratios, default=0.1)) - 0.5, math.log10(max(ratios, default=10)) + 0.5, 200)
+    right.plot(r, best_exponent(r), color=INK, lw=1.2, label="theory")
+    for ratio, (_, top, colour) in zip(ratios, finite, strict=True):
+        right.plot([ratio], [top], "o", color=colour, ms=6)
+    set_scales(right, {"logx": True}, xs=None)
+    right.set_xlabel(f"r = {hue} / {sigma0:.3g}")
+    right.set_ylabel(f"best {x}")
+    add_legend(right)
+    for ax in (left, right):
+        make_plain(ax)
+    recolour(figure)
+    return figure
+
+
+def best_exponent(r: np.ndarray) -> np.ndarray:
+    """alpha(r) = (r - 2 + sqrt(r^2 + 4)) / (2 r), written so that it keeps its digits for small r."""
+    return 0.5 + 0.5 * r / (np.sqrt(r**2 + 4) + 2)
+
+
+def fit_sigma0(sigma: Sequence[float], alpha: Sequence[float]) -> float:
+    """The sigma0 whose curve is nearest to the best exponents, by least squares on a fine grid."""
+    if not sigma:
+        return 1.0
+    candidates = np.logspace(math.log10(min(sigma)) - 2, math.log10(max(sigma)) + 2, 801)
+    misfit = (best_exponent(np.array(sigma)[None] / candidates[:, None]) - np.array(alpha)[None]) ** 2
+    return float(candidates[np.argmin(misfit.sum(1))])
+
+
+def _smooth_maximum(x: np.ndarray, y: np.ndarray) -> float:
+    if len(np.unique(x)) < 5:
+        return float(y.max())
+    fit = np.polynomial.Polynomial.fit(x, y, 3)
+    return float(fit(np.linspace(x.min(), x.max(), 200)).max())
+
+
+def _theory_of(options: Options, sampler: str) -> str | None:
+    theory = options.get("theory")
+    return theory if theory is None or isinstance(theory, str) else dict(theory).get(sampler)

@@ -1,1 +1,0 @@
-"""The experiments of the papers, one file a paper."""

@@ -1,0 +1,99 @@
+"""Observers: what is seen of a run inside its compiled loop, and what of it the host is handed.
+
+An observer looks at the whole ensemble: every array has a leading axis of chains. It is part of the program, so it has
+no arrays of its own; what it remembers from draw to draw is carried by the loop.
+"""
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any, ClassVar, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Integer
+
+from discrax.core.kernel import Info, State
+from discrax.core.statistics import RunningMoments, add_to_moments, no_moments
+from discrax.core.target import Target, temper
+
+STATS = (*Info._fields, "lp")  # what is recorded of every draw
+
+
+class Observer(eqx.Module):
+    """Something that looks at every draw."""
+
+    sees_every_step: ClassVar[bool] = False  # also those between two draws, of which the host hears nothing
+
+    @abstractmethod
+    def init(self, target: Target, states: State) -> Any:
+        """What it remembers before the first step; None if nothing, ever."""
+
+    @abstractmethod
+    def look(self, target: Target, memory: Any, states: State, info: Info) -> tuple[Any, Any]:
+        """What it remembers after a draw, and what the host is handed of it (chains first)."""
+
+
+class Draws(Observer):
+    """The codes of every draw, or a function of those of one chain."""
+
+    keep: Callable[[Array], Any] | None = None
+
+    def init(self, target: Target, states: State) -> None:
+        return None
+
+    def look(self, target: Target, memory: None, states: State, info: Info) -> tuple[None, Any]:
+        return None, states.x if self.keep is None else jax.vmap(self.keep)(states.x)
+
+
+class Stats(Observer):
+    """Statistics of every draw by name: the fields of `Info`, and the tempered log-probability "lp"."""
+
+    def init(self, target: Target, states: State) -> None:
+        return None
+
+    def look(self, target: Target, memory: None, states: State, info: Info) -> tuple[None, dict[str, Array]]:
+        return None, _stats(target, states, info)
+
+
+def _stats(target: Target, states: State, info: Info) -> dict[str, Array]:
+    return info._asdict() | {"lp": temper(target, states.log_prob).astype(jnp.float32)}
+
+
+class Moments(Observer):
+    """Running moments of the embedding and of the statistics: memory does not grow with the draws."""
+
+    def init(self, target: Target, states: State) -> tuple[RunningMoments, RunningMoments]:
+        sites = jax.vmap(lambda x: no_moments(target.space.embed(x)))(states.x)
+        return sites, jax.vmap(lambda _: no_moments(jnp.zeros(len(STATS))))(states.x)
+
+    def look(
+        self, target: Target, memory: tuple[RunningMoments, RunningMoments], states: State, info: Info
+    ) -> tuple[tuple[RunningMoments, RunningMoments], None]:
+        sites, scalars = memory
+        add = jax.vmap(add_to_moments)
+        stats = [jnp.asarray(stat, jnp.float32) for stat in _stats(target, states, info).values()]
+        sites = add(sites, jax.vmap(target.space.embed)(states.x), info.log_weight)
+        return (sites, add(scalars, jnp.stack(stats, axis=-1), jnp.zeros_like(info.log_weight))), None
+
+
+class BestState(NamedTuple):
+    """The most probable state that each chain has been in."""
+
+    x: Integer[Array, "chains *shape"]
+    log_prob: Float[Array, " chains"]  # untempered
+
+
+class Best(Observer):
+    """The most probable state of every chain, of all its steps."""
+
+    sees_every_step: ClassVar[bool] = True
+
+    def init(self, target: Target, states: State) -> BestState:
+        return BestState(states.x, states.log_prob)
+
+    def look(self, target: Target, memory: BestState, states: State, info: Info) -> tuple[BestState, None]:
+        is_better = states.log_prob > memory.log_prob
+        of_sites = is_better.reshape(-1, *(1,) * (states.x.ndim - 1))
+        x = jnp.where(of_sites, states.x, memory.x)
+        return BestState(x, jnp.where(is_better, states.log_prob, memory.log_prob)), None

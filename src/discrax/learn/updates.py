@@ -1,0 +1,157 @@
+"""One update of contrastive divergence, and many of them as one program; `training` has the algorithm."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, Integer, PRNGKeyArray
+
+from discrax.core import random
+from discrax.core.driver import Adapter, Ensemble, run_chunk
+from discrax.core.kernel import Kernel
+from discrax.core.target import Target
+from discrax.data.images import binarise
+from discrax.learn.models import trained_parts
+
+CURVES = ("gap", "acceptance", "jump", "gradient_norm")  # of every update
+
+
+class Progress(NamedTuple):
+    """All that one update hands to the next; what a checkpoint holds."""
+
+    update: Int[Array, ""]
+    model: Target
+    average: Any  # of the trained parameters
+    optimiser: Any  # its memory
+    order: Int[Array, " rows"]  # in which the data has its turn
+    buffer: Integer[Array, "chains *shape"]
+    kernel: Kernel
+    memory: Any  # the adapter's
+    scan: Any  # which site has its turn in each chain, for samplers that redraw them in turn
+
+
+class Settings(NamedTuple):
+    """What an update does, apart from its arrays; equal settings share one program."""
+
+    batch_size: int
+    num_steps: int
+    is_persistent: bool
+    is_dynamic: bool
+    optimiser: Any
+    ema: float
+    l1: float
+    weight_decay: float
+    trains: Callable[[Any], Any] | None
+    penalty: Callable[[Any], Array] | None
+    refresh: Callable[[Any, Any], Any] | None
+
+
+def run_updates(
+    key: PRNGKeyArray,
+    state: Progress,
+    rows: Array,
+    adapter: Adapter | None,
+    length: Int[Array, ""],
+    *,
+    most: int,
+    settings: Settings,
+) -> tuple[Progress, dict[str, Float[Array, " most"]]]:
+    """`length` updates, at most `most`, and what was recorded of each."""
+    arrays, static = eqx.partition(state, eqx.is_array)
+
+    def body(i, carry):
+        arrays, recorded = carry
+        state, now = one_update(key, eqx.combine(arrays, static), rows, adapter, settings)
+        return eqx.filter(state, eqx.is_array), {name: recorded[name].at[i].set(now[name]) for name in CURVES}
+
+    nothing = {name: jnp.zeros(most, jnp.float32) for name in CURVES}
+    arrays, recorded = jax.lax.fori_loop(0, length, body, (arrays, nothing))
+    return eqx.combine(arrays, static), recorded
+
+
+def one_update(
+    key: PRNGKeyArray, state: Progress, rows: Array, adapter: Adapter | None, settings: Settings
+) -> tuple[Progress, dict[str, Float[Array, ""]]]:
+    """The next state of training, and what is recorded of it by the names of `CURVES`."""
+    model, batch_size = state.model, settings.batch_size
+    for_rows, for_pixels, for_chains = random.split(random.fold_in(key, state.update), 3)
+    turn = jnp.remainder(state.update, rows.shape[0] // batch_size)
+    # A pass over the data in random order adds less noise to the parameters than independent batches do.
+    order = jax.lax.cond(turn == 0, lambda: _shuffled(for_rows, rows.shape[0]), lambda: state.order)
+    batch = rows[jax.lax.dynamic_slice_in_dim(order, turn * batch_size, batch_size)]
+    if settings.is_dynamic:
+        batch = binarise(for_pixels, batch).astype(model.space.dtype)
+    first = jnp.remainder(state.update, state.buffer.shape[0] // batch_size) * batch_size
+    x = jax.lax.dynamic_slice_in_dim(state.buffer, first, batch_size) if settings.is_persistent else batch
+
+    states = jax.vmap(state.kernel.init, in_axes=(None, 0))(model, x)
+    scan = jax.tree.map(lambda leaf: jax.lax.dynamic_slice_in_dim(leaf, first, batch_size), state.scan)
+    states = states._replace(cache=eqx.combine(scan, states.cache))
+    ensemble = Ensemble(jnp.zeros((), jnp.uint32), states, state.kernel, state.memory)
+    keys = random.split(for_chains, batch_size)
+    ensemble, _, info = run_chunk(keys, model, ensemble, adapter, num_draws=1, thinning=settings.num_steps)
+    chains, kernel = ensemble.states.x, ensemble.kernel
+
+    parameters, constants = eqx.partition(model, trained_spec(model, settings.trains))
+
+    def loss(parameters):
+        model = eqx.combine(parameters, constants)
+        values = jax.vmap(lambda x: model.log_prob(model.space.embed(x)))(jnp.concatenate([batch, chains]))
+        gap = jnp.mean(values[:batch_size]) - jnp.mean(values[batch_size:])
+        return _penalties(model, parameters, settings) - gap, gap
+
+    gradient, gap = jax.grad(loss, has_aux=True)(parameters)
+    updates, memory = settings.optimiser.update(gradient, state.optimiser, parameters)
+    parameters = eqx.apply_updates(parameters, updates)
+    model = eqx.combine(parameters, constants)
+    # The mean of the first updates would otherwise be mostly the untrained parameters.
+    decay = jnp.minimum(settings.ema, (1 + state.update) / (10 + state.update))
+    average = jax.tree.map(lambda old, new: decay * old + (1 - decay) * new, state.average, parameters)
+    if settings.refresh is not None:
+        kernel = settings.refresh(kernel, model)
+    buffer = state.buffer
+    if settings.is_persistent:
+        buffer = jax.lax.dynamic_update_slice_in_dim(buffer, chains, first, 0)
+    scan = jax.tree.map(
+        lambda all_, some: jax.lax.dynamic_update_slice_in_dim(all_, some, first, 0),
+        state.scan,
+        scan_of(ensemble.states.cache),
+    )
+    squares = [jnp.sum(jnp.square(leaf)) for leaf in jax.tree.leaves(gradient)]
+    now = {
+        "gap": gap.astype(jnp.float32),
+        "acceptance": info.accept_prob,
+        "jump": info.jump,
+        "gradient_norm": jnp.sqrt(sum(squares)).astype(jnp.float32),
+    }
+    return Progress(state.update + 1, model, average, memory, order, buffer, kernel, ensemble.memory, scan), now
+
+
+def _shuffled(key: PRNGKeyArray, count: int) -> Int[Array, " rows"]:
+    return jnp.argsort(random.words(key, count)).astype(jnp.int32)
+
+
+def _penalties(model: Target, parameters: Any, settings: Settings) -> Float[Array, ""] | float:
+    total = 0.0 if settings.penalty is None else settings.penalty(model)
+    matrices = [leaf for leaf in jax.tree.leaves(parameters) if leaf.ndim >= 2]
+    if settings.l1:
+        total = total + settings.l1 * sum(jnp.sum(jnp.abs(leaf)) for leaf in matrices)
+    if settings.weight_decay:
+        total = total + settings.weight_decay / 2 * sum(jnp.sum(jnp.square(leaf)) for leaf in matrices)
+    return total
+
+
+def trained_spec(model: Target, trains: Callable[[Any], Any] | None) -> Any:
+    """A tree like the model, with True where an array is trained."""
+    everything = trained_parts(model)
+    if trains is None:
+        return everything
+    nothing = jax.tree.map(lambda _: False, model)
+    return eqx.tree_at(trains, nothing, jax.tree.map(eqx.is_inexact_array, trains(model)))
+
+
+def scan_of(cache: Any) -> Any:
+    """Integers in a cache say which site has its turn; the rest is of the parameters of one update."""
+    return eqx.filter(cache, lambda leaf: jnp.issubdtype(leaf.dtype, jnp.integer))
