@@ -13,7 +13,7 @@ from discrax.core.driver import Adapter, Ensemble, run_chunk
 from discrax.core.kernel import Kernel
 from discrax.core.target import Target
 from discrax.data.images import binarise
-from discrax.learn.models import trained_parts
+from discrax.learn.models import trained_parts, without_constants
 
 CURVES = ("gap", "acceptance", "jump", "gradient_norm")  # of every update
 
@@ -97,7 +97,7 @@ def one_update(
     parameters, constants = eqx.partition(model, trained_spec(model, settings.trains))
 
     def loss(parameters):
-        model = eqx.combine(parameters, constants)
+        model = without_constants(eqx.combine(parameters, constants))
         values = jax.vmap(lambda x: model.log_prob(model.space.embed(x)))(jnp.concatenate([batch, chains]))
         gap = jnp.mean(values[:batch_size]) - jnp.mean(values[batch_size:])
         return _penalties(model, parameters, settings) - gap, gap

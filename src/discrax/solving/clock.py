@@ -35,13 +35,13 @@ class _Compilations(threading.local):
 
     def __init__(self) -> None:
         self.total = 0.0
-        self._told: deque[tuple[float, float]] = deque(maxlen=4096)  # when it ended, and how long it took
+        self._heard: deque[tuple[float, float]] = deque(maxlen=4096)  # when it ended, and how long it took
 
     def add(self, seconds: float) -> None:
         end = time.perf_counter()
-        while self._told and self._told[-1][0] - self._told[-1][1] / 2 > end - seconds:
-            self.total -= self._told.pop()[1]
-        self._told.append((end, seconds))
+        while self._heard and self._heard[-1][0] - self._heard[-1][1] / 2 > end - seconds:
+            self.total -= self._heard.pop()[1]
+        self._heard.append((end, seconds))
         self.total += seconds
 
 
@@ -142,7 +142,7 @@ class Blocks:
             return 0
         return self._length if self._length * self._seconds_per_step <= left else 1
 
-    def ran(self, num_steps: int, seconds: float, compile_seconds: float) -> None:
+    def note(self, num_steps: int, seconds: float, compile_seconds: float) -> None:
         """Says what a block took, and the last compilation."""
         self._num_measured += 1
         self._seconds_per_step = max(seconds / num_steps, 1e-7)
@@ -163,7 +163,7 @@ class Reports:
     def is_due(self) -> bool:
         return self._clock.seconds() >= self._next
 
-    def telling(self, report: Callable[[], Reported]) -> Iterator[Reported]:
+    def emit(self, report: Callable[[], Reported]) -> Iterator[Reported]:
         """Yields a report; the next one waits the longer the longer this one and what is done with it take."""
         begin = self._clock.seconds()
         yield report()

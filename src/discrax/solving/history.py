@@ -104,10 +104,10 @@ class Line(AbstractContextManager):
 
     def show(self, history: History) -> None:
         if self._live is not None and len(history):
-            self._live.update(f"{self._title}: {described(history)}")
+            self._live.update(f"{self._title}: {describe_last(history)}")
 
 
-def described(history: History) -> str:
+def describe_last(history: History) -> str:
     seconds, _, best, mean, beta, share = history._rows[-1]
     left = seconds / max(history.fraction, 1e-9) * (1 - history.fraction)
     feasible = "" if np.isnan(share) else f", feasible {share:.0%}"

@@ -28,7 +28,7 @@ _SHARE_OF_COSTS = 0.02  # of a budget
 
 
 @dataclass(frozen=True)
-class Schedule:
+class BetaSchedule:
     """Inverse temperatures from `hot` to `cold`."""
 
     hot: float
@@ -53,13 +53,13 @@ class Schedule:
 
 def make_schedule(
     problem: Problem, kind: str = "auto", betas: tuple[float, float] | None = None, clock: Clock | None = None
-) -> Schedule:
+) -> BetaSchedule:
     """A schedule of that kind, between the given inverse temperatures or those that suit the problem."""
     kind = "geometric" if kind in ("auto", "exponential") else kind
     if kind not in KINDS:
         raise ValueError(f"Unknown schedule {kind!r}; known: {', '.join(KINDS)}.")
     hot, cold = suitable_betas(problem, clock) if betas is None else check_betas(betas)
-    return Schedule(hot, cold, kind)
+    return BetaSchedule(hot, cold, kind)
 
 
 def check_betas(betas: Any, *, may_be_equal: bool = False) -> tuple[float, float]:

@@ -107,7 +107,7 @@ def test_problems_of_mixed_levels_start_and_are_repaired_within_them():
         dx.Categorical(4, levels),
         violations=lambda e: jnp.sum(1 - e[jnp.arange(4), jnp.asarray(wanted)]),
     )
-    starts = problem.start(np.random.default_rng(0), 200)
+    starts = problem.init(np.random.default_rng(0), 200)
     problem.space.check(starts)
     assert (starts.max(axis=0) == wanted).all()
     np.testing.assert_array_equal(problem.repair(np.zeros(4, np.int8)), wanted)

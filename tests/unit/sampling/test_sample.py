@@ -254,30 +254,30 @@ def test_interrupted_before_the_first_draw(monkeypatch, run_module, num_warmup, 
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "sigterm"])
-def test_a_signal_ends_a_run_between_chunks_with_all_that_was_drawn(monkeypatch, run_module, whole, number):
+def test_a_signal_ends_a_run_between_chunks_with_all_that_was_drawn(monkeypatch, sample_module, whole, number):
     """It comes while a chunk is being stored, where an exception would fall between two lines."""
-    original = run_module.Phase.store
+    original = sample_module.Phase._store
 
     def store(self, chunk):
         if self.filled == 10:
             os.kill(os.getpid(), number)
         return original(self, chunk)
 
-    monkeypatch.setattr(run_module.Phase, "store", store)
+    monkeypatch.setattr(sample_module.Phase, "_store", store)
     result = sample()
     assert not result.is_complete
     np.testing.assert_array_equal(result.draws, whole.draws[:, :20])
     np.testing.assert_array_equal(result.states.x, whole.draws[:, 19])
 
 
-def test_a_signal_after_the_last_chunk_loses_nothing(monkeypatch, run_module, whole):
-    original = run_module.collected
+def test_a_signal_after_the_last_chunk_loses_nothing(monkeypatch, sample_module, whole):
+    original = sample_module._result
 
-    def collected(*arguments):
+    def result(*arguments):
         os.kill(os.getpid(), signal.SIGTERM)
         return original(*arguments)
 
-    monkeypatch.setattr(run_module, "collected", collected)
+    monkeypatch.setattr(sample_module, "_result", result)
     np.testing.assert_array_equal(sample().draws, whole.draws)
 
 

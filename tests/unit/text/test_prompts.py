@@ -14,7 +14,7 @@ from discrax.bench.execute.cells import run_cell
 from discrax.bench.experiments import prompts as bench
 from discrax.bench.papers.sgdld.prompts import IMAGES_VARIABLE, VARIABLE, table03
 from discrax.bench.plan.cell import Budget
-from discrax.bench.plan.printed import find_printed, printed
+from discrax.bench.plan.printed import find_printed, printed_rows
 from discrax.bench.plan.suite import Size
 from discrax.bench.report.grid import make_grid
 from discrax.core import random
@@ -339,7 +339,7 @@ def test_mistakes_of_the_command_are_sentences(tmp_path):
 def test_there_is_a_cell_for_every_printed_number():
     cells = list(table03.cells(Size.PAPER))
     found = [find_printed("sgdld", 3, "clip_similarity", dict(cell.labels)) for cell in cells]
-    assert sum(each is not None for each in found) == len(printed("sgdld", 3)) == 12
+    assert sum(each is not None for each in found) == len(printed_rows("sgdld", 3)) == 12
     assert {cell.budget for cell in cells} == {Budget(10, 0, 3000)}
 
 

@@ -46,6 +46,7 @@ Kept = TypeVar("Kept")
 
 @lru_cache(maxsize=4)
 def image_set(name: str) -> Images:
+    """A data set of images, read once a process."""
     return load_images(name)
 
 
@@ -204,6 +205,7 @@ def mixing_from_noise() -> Experiment:
 
 
 def train_cell(cell: Cell, model: Target, data: Any, **settings: Any) -> Trained:
+    """Trains a model with the sampler, tuning and budget of a cell."""
     trained = pcd(
         jax.random.key(cell.seed),
         model,
@@ -230,6 +232,7 @@ def check_trained(trained: Trained) -> None:
 
 
 def training_numbers(trained: Trained) -> list[Number]:
+    """What the last update says, and the gap between data and chains over the updates."""
     curves = trained.curves
     numbers = [Number("num_updates", trained.num_updates)]
     if not len(curves["update"]):
@@ -243,6 +246,7 @@ def training_numbers(trained: Trained) -> list[Number]:
 
 
 def time_training(trained: Trained) -> Timing:
+    """The seconds of training."""
     seconds = trained.curves["seconds"]
     return Timing(seconds=float(seconds[-1]) if len(seconds) else 0.0)
 
