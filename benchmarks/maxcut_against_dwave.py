@@ -103,7 +103,7 @@ def by_dwave(graph: Graph, seconds: float, seed: int) -> tuple[float, float, int
 def by_us(graph: Graph, seconds: float, seed: int, num_threads: int) -> tuple[float, float, int]:
     linear = np.bincount(graph.edges.ravel(), weights=np.repeat(graph.weights, 2), minlength=graph.num_nodes)
     model = BinaryQuadratic(linear, graph.edges, -2 * graph.weights)
-    options = {"num_chains": num_threads, "num_threads": num_threads, "seed": seed, "start": None}
+    options = {"num_chains": num_threads, "num_threads": num_threads, "seed": seed, "init": None}
     list(search_by_sites(model, budget=Budget(num_steps=1), **options))  # compiles, which takes its time once a machine
     begin = time.perf_counter()
     *_, report = search_by_sites(model, budget=Budget(seconds=seconds), **options)

@@ -1,24 +1,73 @@
-"""Tests run strictly: shapes and types are checked, rank promotion and warnings are errors."""
+"""Tests run strictly: shapes and types are checked, rank promotion and warnings are errors.
+
+What was compiled once is not compiled again: programs lie in `.pytest_cache`, where both workers, what they start, and
+the next run find them. A fresh clone has none. DISCRAX_TESTS_COMPILED names another folder.
+
+Most of the time goes into compiling. In the folders of `_PLAINLY` programs are compiled with little optimisation, which
+takes a third less and is as right. Tests there that compare two programs bit for bit or run for long are marked
+`optimised` or slow: they are compiled as users' programs are.
+"""
 
 import os
-import tempfile
+from pathlib import Path
 
-import jax
 from jaxtyping import install_import_hook
 
-with install_import_hook("discrax", "strict_types.check"):
-    from discrax import adaptation, curvature, diagnostics, exact, learn, problems, samplers, solving, targets  # noqa: F401
-
-jax.config.update("jax_numpy_rank_promotion", "raise")
-
 _COMPILED = "DISCRAX_TESTS_COMPILED"
+_LARGEST = 2 * 2**30  # bytes of programs that are kept
+
+_ROOMS = ["core", "data", "targets", "samplers", "adaptation", "curvature", "exact", "diagnostics", "sampling"]
+_ROOMS += ["problems", "solving", "learn"]
+
+_PLAINLY = ["conformance", *(f"unit/{room}" for room in ("targets", "samplers", "curvature", "adaptation"))]
+
+# Whoever imports discrax first gets the checks; the process that only hands out tests to workers never does.
+install_import_hook([f"discrax.{room}" for room in _ROOMS], "strict_types.check")
 
 
 def pytest_configure(config):
-    """What one worker has compiled, the other need not: both read and write a folder that lives as long as the run."""
     if _COMPILED not in os.environ:
-        config.folder_of_compiled = tempfile.TemporaryDirectory(prefix="discrax-tests-")
-        os.environ[_COMPILED] = config.folder_of_compiled.name
-    jax.config.update("jax_compilation_cache_dir", os.environ[_COMPILED])
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
-    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+        os.environ[_COMPILED] = str(config.cache.mkdir("compiled"))  # workers inherit it
+        _forget_oldest(Path(os.environ[_COMPILED]))
+    if hasattr(config, "workerinput") or not config.getoption("numprocesses", None):
+        import jax
+
+        jax.config.update("jax_numpy_rank_promotion", "raise")
+        jax.config.update("jax_compilation_cache_dir", os.environ[_COMPILED])
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+        jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+
+
+def pytest_runtest_setup(item):
+    """Before any fixture of the test is made."""
+    import jax
+
+    from discrax.core import programs
+
+    folder = item.path.parent.relative_to(Path(__file__).parent).as_posix()
+    with_care = item.get_closest_marker("optimised") or item.get_closest_marker("slow")
+    is_plain = folder in _PLAINLY and not with_care
+    if is_plain != jax.config.read("jax_disable_most_optimizations"):
+        jax.config.update("jax_disable_most_optimizations", is_plain)
+        jax.clear_caches()  # no program is used by tests of both kinds
+        programs._programs.clear()
+        programs._executables.clear()
+
+
+def _forget_oldest(folder: Path) -> None:
+    """Removes the programs that were not used for longest, if there are too many."""
+    used = sorted((max(stat.st_mtime, stat.st_atime), stat.st_size, path) for path, stat in _files(folder))
+    total = sum(size for _, size, _ in used)
+    for _, size, path in used:
+        if total <= _LARGEST:
+            break
+        path.unlink(missing_ok=True)
+        total -= size
+
+
+def _files(folder: Path):
+    for path in folder.iterdir():
+        try:
+            yield path, path.stat()
+        except FileNotFoundError:  # another run removed it
+            continue

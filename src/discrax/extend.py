@@ -14,7 +14,7 @@ docs/guide.md and docs/solve.md have examples.
 
 from discrax.core import random
 from discrax.core.driver import Adapter
-from discrax.core.kernel import Info, Kernel, Knob, State, replaced, scalar_info, start_state
+from discrax.core.kernel import Info, Kernel, Knob, State, scalar_info, start_state
 from discrax.core.metropolis import Decision, decide, select
 from discrax.core.space import Binary, Categorical, Ordinal, Space, Spin
 from discrax.core.stochastic import StochasticTarget

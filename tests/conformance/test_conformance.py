@@ -1,7 +1,8 @@
 """What every row of the registry promises, whatever it samples: the same tests for all of them.
 
 One `Run` per kernel, space and precision is shared by the tests of this file: 200 steps of a few chains that start
-from one state of a tempered, partly frozen, non-quadratic target.
+from one state of a tempered, partly frozen, non-quadratic target. One program makes them all, and the tests call it
+again with other arguments, so that what must be equal is equal bit for bit.
 """
 
 from collections.abc import Callable
@@ -109,59 +110,56 @@ def target_of(kernel: str, space: dx.Space) -> dx.Target:
     return dx.Target.from_log_prob(cubic, space)
 
 
-class Counted:
-    """A compiled function that knows how often it was traced."""
-
-    def __init__(self, function: Callable):
-        self.traces = 0
-
-        def traced(*arguments):
-            self.traces += 1
-            return function(*arguments)
-
-        self._compiled = eqx.filter_jit(traced)
-
-    def __call__(self, *arguments):
-        return self._compiled(*arguments)
-
-
-def step(key, target, kernel, state):
-    return kernel.step(key, target, state)
-
-
-@eqx.filter_jit
-def init_all(target, kernel, x):
-    return jax.vmap(kernel.init, in_axes=(None, 0))(target, x)
-
-
-@eqx.filter_jit
-def log_prob_all(target, x):
-    return jax.vmap(lambda x: target.log_prob(target.space.embed(x)))(x)
+class Walk(NamedTuple):
+    states: dx.State  # (steps + 1, chains)
+    infos: dx.Info  # (steps, chains)
+    log_prob: Float[Array, "steps chains"]  # of the states, afresh
+    distance: Float[Array, "steps chains"]  # between consecutive states
 
 
 class Run:
-    def __init__(self, name: str, space: dx.Space):
-        self.name, self.space, self.kernel = name, space, KERNELS[name](2.5)
+    def __init__(self, name: str, space: dx.Space, is_quick: bool):
+        self.name, self.space, self.kernel, self.is_quick = name, space, KERNELS[name](2.5), is_quick
         self.base = target_of(name, space)
         self.target = dx.Tempered(self.base, BETA)
-        self.one = Counted(step)
-        self.all = Counted(jax.vmap(step, in_axes=(0, None, None, 0)))
-        start = jnp.asarray(np.broadcast_to(space.frozen.codes, (NUM_CHAINS, *space.shape)))
-        self.states = [init_all(self.target, self.kernel, start)]
-        self.infos: list[dx.Info] = []
+        self.made = eqx.filter_eval_shape(self.kernel.init, self.target, space.frozen.codes)
+        self.carried = None  # what a step makes of it
+        self.traces = 0
+        self._program = eqx.filter_jit(self._walk)
         self.keys = jax.random.split(jax.random.key(2), (NUM_STEPS, NUM_CHAINS))
-        for keys in self.keys:
-            state, info = self.all(keys, self.target, self.kernel, self.states[-1])
-            self.states.append(state)
-            self.infos.append(info)
+        self.first = self.walk(self.keys)
+        self.codes = self.first.states.x
 
-    def codes(self) -> np.ndarray:
-        """(steps + 1, chains, *sites)"""
-        return np.stack([np.asarray(state.x) for state in self.states])
+    def _walk(self, keys, target, kernel, x, given, is_given) -> Walk:
+        self.traces += 1
+
+        def step(key, before):
+            after, info = kernel.step(key, target, before)
+            self.carried = jax.tree.map(jax.typeof, after)
+            return after, (after, info, target.target.log_prob(space.embed(after.x)), space.distance(after.x, before.x))
+
+        space = target.space
+        made = jax.vmap(kernel.init, in_axes=(None, 0))(target, x)
+        first = jax.tree.map(lambda old, new: jnp.where(is_given, old, new), given, made)
+        states, *rest = jax.lax.scan(lambda states, keys: jax.vmap(step)(keys, states), first, keys)[1]
+        return Walk(jax.tree.map(lambda *parts: jnp.concatenate([parts[0][None], parts[1]]), first, states), *rest)
+
+    def walk(self, keys, *, x=None, given=None, target=None, kernel=None) -> Walk:
+        """All steps, from states made at `x` (that of the frozen codes), or from those `given`."""
+        x = np.broadcast_to(self.space.frozen.codes, (NUM_CHAINS, *self.space.shape)) if x is None else x
+        nothing = jax.tree.map(lambda leaf: np.zeros((NUM_CHAINS, *leaf.shape), leaf.dtype), self.made)
+        target, kernel = target or self.target, kernel or self.kernel
+        walk = self._program(keys, target, kernel, x, given or nothing, jnp.asarray(given is not None))
+        return jax.tree.map(np.asarray, walk)
 
     def statistic(self, name: str) -> np.ndarray:
         """(steps, chains)"""
-        return np.stack([np.asarray(getattr(info, name)) for info in self.infos])
+        return getattr(self.first.infos, name)
+
+
+def at(tree, *place):
+    """The leaves of a tree at a place of their leading axes."""
+    return jax.tree.map(lambda leaf: leaf[place], tree)
 
 
 def runs() -> list:
@@ -175,18 +173,17 @@ def runs() -> list:
         settings = [*[(space, 32) for space in spaces], (spaces[-1], 64)]
         quick = settings[number % len(settings)]
         for space, bits in settings:
-            marks = () if (space, bits) == quick else pytest.mark.slow
-            out.append(
-                pytest.param((name, space, bits), id=f"{name}-{space.__name__.lower()}-float{bits}", marks=marks)
-            )
+            is_quick, name_of_run = (space, bits) == quick, f"{name}-{space.__name__.lower()}-float{bits}"
+            marks = () if is_quick else pytest.mark.slow
+            out.append(pytest.param((name, space, bits, is_quick), id=name_of_run, marks=marks))
     return out
 
 
 @pytest.fixture(scope="module", params=runs())
 def run(request):
-    name, space_type, bits = request.param
+    name, space_type, bits, is_quick = request.param
     with jax.enable_x64(bits == 64):  # stays so for the tests of this run
-        yield Run(name, space_of(space_type))
+        yield Run(name, space_of(space_type), is_quick)
 
 
 def same(a, b) -> None:
@@ -208,8 +205,7 @@ def kinds(tree) -> list[tuple]:
 
 
 def test_the_state_keeps_its_structure_shapes_and_types(run):
-    before = eqx.filter_eval_shape(run.kernel.init, run.target, run.space.frozen.codes)
-    after, _ = eqx.filter_eval_shape(run.kernel.step, run.keys[0, 0], run.target, before)
+    before, after = run.made, run.carried
     assert jax.tree.structure(after) == jax.tree.structure(before)
     assert kinds(after) == kinds(before)
     assert after.x.shape == run.space.shape
@@ -219,8 +215,9 @@ def test_the_state_keeps_its_structure_shapes_and_types(run):
 
 def test_every_info_has_the_same_types(run):
     floats = {"accept_prob", "jump", "evals", "log_weight"}
-    expected = [((NUM_CHAINS,), np.dtype(np.float32 if name in floats else bool)) for name in dx.Info._fields]
-    assert [(stat.shape, stat.dtype) for stat in run.infos[-1]] == expected
+    shape = (NUM_STEPS, NUM_CHAINS)
+    expected = [(shape, np.dtype(np.float32 if name in floats else bool)) for name in dx.Info._fields]
+    assert [(stat.shape, stat.dtype) for stat in run.first.infos] == expected
 
 
 def test_statistics_are_in_range(run):
@@ -234,50 +231,60 @@ def test_statistics_are_in_range(run):
     assert not run.statistic("is_invalid").any()
 
 
-def test_one_compilation_serves_all_steps_and_all_parameters(run):
-    other_kernel = KERNELS[run.name](2.0)
+def test_one_compilation_serves_all_parameters(run):
     scaled = jax.tree.map(lambda leaf: 0.9 * leaf if eqx.is_inexact_array(leaf) else leaf, run.base)
-    run.all(run.keys[0], dx.Tempered(scaled, 0.3), other_kernel, run.states[0])
-    assert run.all.traces == 1
+    run.walk(run.keys)
+    before = run.traces
+    run.walk(run.keys, target=dx.Tempered(scaled, 0.3), kernel=KERNELS[run.name](2.0))
+    assert run.traces == before
+
+
+def test_a_chain_does_not_depend_on_those_beside_it(run):
+    chain = 1
+    beside_itself = run.walk(jnp.broadcast_to(run.keys[:, chain, None], run.keys.shape))
+    same(at(beside_itself, slice(None), chain), at(run.first, slice(None), chain))
+
+
+ONE_BY_ONE = ("gibbs-systematic", "pas", "dmala", "ab_first")
 
 
 def test_chains_side_by_side_are_chains_one_by_one(run):
+    """Up to rounding: a chain by itself is another program, which adds in another order."""
+    if run.is_quick and run.name not in ONE_BY_ONE:
+        pytest.skip("takes another program; `make test-slow` has this sampler on other spaces")
+    alone = eqx.filter_jit(lambda *arguments: run.kernel.step(*arguments))
     for t in (0, NUM_STEPS - 1):
         for chain in range(NUM_CHAINS):
-            before, after, info = (
-                jax.tree.map(lambda leaf, chain=chain: leaf[chain], tree)
-                for tree in (run.states[t], run.states[t + 1], run.infos[t])
-            )
-            alone = run.one(run.keys[t, chain], run.target, run.kernel, before)
-            # Sums over a function's values at all neighbours are rounded differently for one chain and for several.
-            (near if run.name in FROM_BATCHES else same)(alone, (after, info))
-    assert run.one.traces == 1
+            after = alone(run.keys[t, chain], run.target, at(run.first.states, t, chain))
+            near(after, (at(run.first.states, t + 1, chain), at(run.first.infos, t, chain)))
 
 
-def test_a_step_is_a_function_of_its_key(run):
+def test_a_step_is_a_function_of_its_key_and_its_state(run):
+    """So that a run goes on from any of its states as it did."""
     t = NUM_STEPS // 2
-    again = run.all(run.keys[t], run.target, run.kernel, run.states[t])
-    same(again, (run.states[t + 1], run.infos[t]))
-    paths = run.codes().swapaxes(0, 1)
+    again = run.walk(jnp.roll(run.keys, -t, axis=0), given=at(run.first.states, t))
+    same(at(again.states, slice(NUM_STEPS - t + 1)), at(run.first.states, slice(t, None)))
+    same(at(again.infos, slice(NUM_STEPS - t)), at(run.first.infos, slice(t, None)))
     if run.name != "local_search":  # chance has little to say in a search
+        paths = run.codes.swapaxes(0, 1)
         assert len(np.unique(paths.reshape(NUM_CHAINS, -1), axis=0)) == NUM_CHAINS  # and keys differ
 
 
 def test_what_a_state_carries_is_what_a_fresh_evaluation_gives(run):
     """Untempered, so it holds at every temperature."""
-    last = run.states[-1]
+    last = at(run.first.states, -1)
     if run.name in FROM_BATCHES:  # they carry what mini-batches told
         assert (np.asarray(last.cache.count) == NUM_STEPS).all()
         return
     tolerance = 1e-5 if last.log_prob.dtype == np.float32 else 1e-12
-    np.testing.assert_allclose(last.log_prob, log_prob_all(run.base, last.x), rtol=tolerance, atol=tolerance)
+    np.testing.assert_allclose(run.first.states.log_prob[1:], run.first.log_prob, rtol=tolerance, atol=tolerance)
     if run.name in CACHES_RATIOS:
-        fresh = init_all(run.target, run.kernel, last.x)
+        fresh = at(run.walk(run.keys, x=last.x).states, 0)
         np.testing.assert_allclose(last.cache, fresh.cache, rtol=tolerance, atol=tolerance)
 
 
 def test_frozen_sites_never_move_and_free_ones_do(run):
-    codes, mask = run.codes(), np.asarray(run.space.frozen.mask)
+    codes, mask = run.codes, np.asarray(run.space.frozen.mask)
     assert (codes[..., mask] == np.asarray(run.space.frozen.codes)[mask]).all()
     moves = np.ptp(codes[..., ~mask], axis=(0, 1)) > 0
     assert moves.any() if run.name == "local_search" else moves.all()  # it stops at the first peak
@@ -285,9 +292,7 @@ def test_frozen_sites_never_move_and_free_ones_do(run):
 
 
 def test_the_jump_is_the_distance_between_consecutive_states(run):
-    codes = jnp.asarray(run.codes())
-    distance = jax.jit(jax.vmap(jax.vmap(run.space.distance)))(codes[1:], codes[:-1])
-    np.testing.assert_allclose(run.statistic("jump"), distance, rtol=1e-6)
+    np.testing.assert_allclose(run.statistic("jump"), run.first.distance, rtol=1e-6)
     assert (run.statistic("jump")[~run.statistic("is_accepted")] == 0).all()
     assert (run.statistic("jump") > 0).any()
 
@@ -336,10 +341,11 @@ def test_a_path_over_all_sites_changes_all_of_them(name, n):
     target, kernel = dx.targets.Bernoulli(logits=np.zeros(n)), KERNELS[name](float(n))
 
     @jax.jit
+    @jax.vmap
     def jump(key):
         return kernel.step(key, target, kernel.init(target, jnp.zeros(n, target.space.dtype)))[1].jump
 
-    assert max(jump(key) for key in jax.random.split(jax.random.key(0), 50)) == n
+    assert jump(jax.random.split(jax.random.key(0), 50)).max() == n
 
 
 class Draws(NamedTuple):
@@ -359,6 +365,7 @@ class Draws(NamedTuple):
         return dx.sample(jax.random.key(5), target, kernel, **settings, adaptation=adaptation)
 
 
+@pytest.mark.optimised
 @pytest.mark.parametrize("sampler", ["gibbs-systematic", "pas"])
 def test_draws_depend_neither_on_chunks_nor_on_other_chains(sampler):
     whole = Draws(sampler).result()
@@ -370,6 +377,7 @@ def test_draws_depend_neither_on_chunks_nor_on_other_chains(sampler):
     np.testing.assert_array_equal(Draws(sampler, num_chains=2).result().draws, whole.draws[:2])
 
 
+@pytest.mark.optimised
 def test_thinning_keeps_every_fourth_draw():
     thinned = Draws("gibbs-systematic", num_samples=5, thinning=4).result()
     np.testing.assert_array_equal(thinned.draws, Draws("gibbs-systematic").result().draws[:, 3::4])
@@ -383,6 +391,7 @@ def test_draws_after_warm_up_do_not_depend_on_chunks():
     np.testing.assert_array_equal(in_chunks.draws, whole.draws)
 
 
+@pytest.mark.optimised
 def test_draws_after_warm_up_do_not_depend_on_chunks_where_a_path_outgrows_its_array():
     target = dx.targets.Bernoulli(logits=np.zeros(64))  # everything is accepted, so the path grows to all sites
     whole, in_chunks = (

@@ -10,9 +10,9 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 EXAMPLES = {page: re.findall(r"^```python\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL) for page in PAGES}
 
 
-SLOW = ("second-order.md", "solve.md", "text.md")  # their examples run in `make test-slow`
+QUICK = ("README.md", "exactness.md")  # the examples of the others run in `make test-slow`
 RUNNING = [
-    pytest.param(page, marks=pytest.mark.slow) if page.name in SLOW else page for page in PAGES if EXAMPLES[page]
+    page if page.name in QUICK else pytest.param(page, marks=pytest.mark.slow) for page in PAGES if EXAMPLES[page]
 ]
 
 

@@ -29,7 +29,8 @@ def work(number: int, workers: int, calls: int, seed: int, only: str, folder: st
     from .calls import hostile_calls, kinds
     from .verdict import judge
 
-    jax.config.update("jax_compilation_cache_dir", str(Path(folder).parent / "compiled"))
+    compiled = os.environ.get("DISCRAX_TESTS_COMPILED", str(Path(folder).parent / "compiled"))
+    jax.config.update("jax_compilation_cache_dir", compiled)
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
     mine = tuple(kind for i, kind in enumerate(kinds()) if i % workers == number and only in kind.name)
     phases = (hypothesis.Phase.generate,)
@@ -187,7 +188,7 @@ def report(verdicts: list[dict], by_kind: bool = False) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--calls", type=int, default=int(os.environ.get("DISCRAX_HOSTILE_CALLS", 1000)))
+    parser.add_argument("--calls", type=int, default=1000)
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="", help="kinds whose name contains this")

@@ -179,18 +179,18 @@ first_two:generators.er_set low:size=4 high:size=6 density:probability=0.5 count
 first_two:generators.ba_set low:size=4 high:size=6 attached:size=2 count:count0=2 seed:seed=0 -- count/huge
 first_two:generators.rb_set count:count0=1 seed:seed=0 -- count/huge
 dx.solve key:key=key problem:thing=cut num_steps:count?=4 method:choice='sites' num_chains:size?=2
-    schedule:choice='auto' betas:array?=(0.1,2.0) num_rounds:count?=2 reheat:probability?=0.1 start:codes?=states
+    schedule:choice='auto' betas:array?=(0.1,2.0) num_rounds:count?=2 reheat:probability?=0.1 init:codes?=states
     progress:flag=False -- betas/integers betas/bool betas/float16
 dx.solve key:key=key problem:thing=cut seconds:positive?=0.1 num_chains:size?=2 progress:flag=False --
     seconds/infinite
 dx.solve key:key=key problem:thing=cut num_steps:count?=4 method:choice='anneal' sampler:sampler='pas'
     num_chains:size?=2 schedule:choice='auto' betas:array?=(0.1,2.0) num_rounds:count?=2 reheat:probability?=0.1
-    start:codes?=states progress:flag=False -- betas/integers betas/bool betas/float16
+    init:codes?=states progress:flag=False -- betas/integers betas/bool betas/float16
 dx.solve key:key=key problem:thing=cut num_steps:count?=4 method:choice='temper' sampler:sampler='gibbs'
-    num_chains:size?=2 betas:array?=(0.1,2.0) num_rungs:size?=3 start:codes?=states progress:flag=False --
+    num_chains:size?=2 betas:array?=(0.1,2.0) num_rungs:size?=3 init:codes?=states progress:flag=False --
     betas/integers betas/bool betas/float16
 dx.solve_many key:key=key problems:thing=cuts num_steps:count?=4 method:choice='auto' num_chains:size?=2
-    schedule:choice='auto' betas:array?=(0.1,2.0) num_rounds:count?=2 reheat:probability?=0.1 start:thing?=None
+    schedule:choice='auto' betas:array?=(0.1,2.0) num_rounds:count?=2 reheat:probability?=0.1 init:thing?=None
     progress:flag=False -- betas/integers betas/bool betas/float16
 solution.save path:out_file='solution.json'
 solving_module.minimise_expected key:key=key target:target=sites sampler:sampler='sgdld' num_chains:size=2

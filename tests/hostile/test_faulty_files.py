@@ -48,7 +48,7 @@ def test_a_file_that_cannot_be_written_leaves_the_one_that_was_there(tmp_path, n
         save(path)
     assert faults.count > 0
     before = path.read_bytes()
-    for n in np.unique(np.linspace(1, faults.count, 10).astype(int)):
+    for n in np.unique(np.linspace(1, faults.count, 6).astype(int)):
         with faulty_files(tmp_path, kind, at=n):
             error = _error_of(save, path)
         if error is None:  # the fault met something that does no harm, such as a file that need not be removed

@@ -11,7 +11,7 @@ from hostile import kills
     ("program", "number"),
     [
         ("dx.solve, site by site", signal.SIGTERM),
-        ("learn.pcd", signal.SIGINT),
+        pytest.param("learn.pcd", signal.SIGINT, marks=pytest.mark.slow),
         ("learn.pcd", signal.SIGKILL),
     ],
 )

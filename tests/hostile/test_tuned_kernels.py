@@ -8,6 +8,7 @@ False alarms: a check fails where its p-value is below 1e-6. Targets and keys fo
 was chosen by its outcome.
 """
 
+import functools
 import zlib
 from collections.abc import Callable
 
@@ -76,6 +77,7 @@ def _seed(name: str) -> int:
     return zlib.crc32(name.encode())
 
 
+@functools.cache
 def random_target(space: str, family: str, number: int) -> dx.Target:
     return FAMILIES[family](SPACES[space](), np.random.default_rng(_seed(f"{space} {family} {number}")))
 
@@ -136,4 +138,4 @@ def test_a_wrong_proposal_is_found():
     """The twin has nothing to tune and does not count its jumps, so it draws without a warm-up."""
     target, key = random_target("ordinal", "pair-tables", 0), jax.random.key(0)
     settings = {"num_chains": 64, "num_warmup": 0, "num_samples": 10, "progress": False}
-    assert not check(dx.sample(key, target, Walk("asymmetric"), **settings).kernel, target, key)
+    assert not check(dx.sample(key, target, Walk(flaw="asymmetric"), **settings).kernel, target, key)

@@ -2,8 +2,7 @@
 
 from functools import cache
 
-import equinox as eqx
-import jax.numpy as jnp
+import numpy as np
 import pytest
 
 import discrax as dx
@@ -26,22 +25,25 @@ SOUND = [
 
 @pytest.mark.parametrize(("space", "twin"), SOUND, ids=["walk", "path", "langevin"])
 def test_a_twin_without_a_flaw_passes(space, twin, key):
-    assert_exact(twin, target_on(space), key, num_sweeps=50)
+    assert_exact(twin, target_on(space), key, num_sweeps=30)
 
 
 FLAWED = {
-    "asymmetric-walk": ("ordinal", lambda: Walk("asymmetric")),
-    "mixed-chains": ("ordinal", lambda: Walk("mixed chains")),
-    "path-weights-of-the-wrong-state": ("spin", lambda: Path(1, "weights of the wrong state")),
-    "path-without-its-reverse": ("spin", lambda: Path(3, "no reverse path")),
-    "langevin-without-proposal-ratio": ("spin", lambda: Langevin("no proposal ratio")),
+    "asymmetric-walk": ("ordinal", lambda: Walk(flaw="asymmetric")),
+    "mixed-chains": ("ordinal", lambda: Walk(flaw="mixed chains")),
+    "path-weights-of-the-wrong-state": ("spin", lambda: Path(3, flaw="weights of the wrong state")),
+    "path-without-its-reverse": ("spin", lambda: Path(3, flaw="no reverse path")),
+    "langevin-without-proposal-ratio": ("spin", lambda: Langevin(flaw="no proposal ratio")),
     "gwg-stale-cache": ("spin", lambda: StaleCache(dx.samplers.gwg(1.0))),
     "dmala-stale-cache": ("spin", lambda: StaleCache(dx.samplers.dmala(3.0))),
     "pas-length-of-state": ("spin", lambda: LengthOfState(dx.samplers.pas(2.5))),
 }
 
 
-@pytest.mark.parametrize("name", FLAWED)
+SLOW = ("dmala-stale-cache",)  # the same flaw in another kernel of ours
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow if n in SLOW else ()) for n in FLAWED])
 def test_a_flawed_twin_is_not_invariant(name, key):
     space, build = FLAWED[name]
     assert invariance_p_value(build(), target_on(space), key) < THRESHOLD
@@ -59,7 +61,14 @@ def test_gibbs_at_the_wrong_temperature_is_not_invariant(key):
     assert invariance_p_value(WrongTemperature(dx.samplers.gibbs()), target, key) < THRESHOLD
 
 
+class OneColour(dx.targets.Quadratic):
+    """Says of coupled sites that they share a colour."""
+
+    def colours(self):
+        return np.zeros(self.space.shape, np.int32)
+
+
 def test_chromatic_gibbs_with_one_colour_for_all_is_not_invariant(key):
     right = QUADRATIC["ising-lattice"]()
-    wrong = eqx.tree_at(lambda target: target.colours, right, jnp.zeros_like(right.colours))
+    wrong = OneColour(right.space, right.coupling, right.linear)
     assert invariance_p_value(dx.samplers.gibbs("chromatic"), wrong, key) < THRESHOLD

@@ -1,10 +1,13 @@
-"""Kernels with one deliberate flaw each, of the kind found in published code; without the flaw they are exact."""
+"""Kernels with one deliberate flaw each, of the kind found in published code; without the flaw they are exact.
+
+The flaw is a leaf, so that a kernel with it shares its program with the kernel without.
+"""
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.custom_batching import custom_vmap
-from jaxtyping import Array, Bool, Float, Integer, Key
+from jaxtyping import Array, Bool, Float, Int, Integer, Key
 
 import discrax as dx
 
@@ -18,10 +21,20 @@ def _value(target: dx.Target, x: Integer[Array, " n"]) -> Float[Array, ""]:
     return target.log_prob(target.space.embed(x))
 
 
+FLAWS = ("asymmetric", "mixed chains", "weights of the wrong state", "no reverse path", "no proposal ratio")
+
+
+def _number(flaw: str | None) -> Int[Array, ""]:
+    return jnp.asarray(-1 if flaw is None else FLAWS.index(flaw))
+
+
 class Textbook(dx.Kernel):
     """Metropolis-Hastings without caches: subclasses propose. `flaw` is what is wrong with them, None if nothing is."""
 
-    flaw: eqx.AbstractVar[str | None]
+    flaw: Int[Array, ""] = eqx.field(converter=_number, default=None, kw_only=True)
+
+    def has(self, flaw: str) -> Bool[Array, ""]:
+        return self.flaw == FLAWS.index(flaw)
 
     def propose(
         self, key: Key[Array, ""], target: dx.Target, x: Integer[Array, " n"]
@@ -37,8 +50,7 @@ class Textbook(dx.Kernel):
         y, log_proposal_ratio = self.propose(for_proposal, target, state.x)
         value = _value(target, y)
         log_accept = value - state.log_prob + log_proposal_ratio
-        if self.flaw == "mixed chains":
-            log_accept = of_next_chain(log_accept)
+        log_accept = jnp.where(self.has("mixed chains"), of_next_chain(log_accept), log_accept)
         is_accepted = jnp.log(jax.random.uniform(for_decision)) < log_accept
         after = dx.State(jnp.where(is_accepted, y, state.x), jnp.where(is_accepted, value, state.log_prob), ())
         return after, _info(log_accept, is_accepted)
@@ -58,16 +70,14 @@ def _(axis_size, in_batched, values):
 class Walk(Textbook):
     """One site moves one level up or down. At the ends of the grid it stays; if it is "asymmetric", it turns round."""
 
-    flaw: str | None = eqx.field(static=True, default=None)
-
     def propose(self, key, target, x):
         for_site, for_direction = jax.random.split(key)
         site = jax.random.randint(for_site, (), 0, x.size)
         moved = x[site] + 2 * jax.random.bernoulli(for_direction).astype(x.dtype) - 1
         top = target.space.num_levels - 1
-        if self.flaw == "asymmetric":
-            moved = jnp.where(moved < 0, 1, jnp.where(moved > top, top - 1, moved))
-        return x.at[site].set(jnp.clip(moved, 0, top).astype(x.dtype)), jnp.float32(0)
+        turned_round = jnp.where(moved < 0, 1, jnp.where(moved > top, top - 1, moved))
+        moved = jnp.where(self.has("asymmetric"), turned_round, jnp.clip(moved, 0, top))
+        return x.at[site].set(moved.astype(x.dtype)), jnp.float32(0)
 
 
 def _log_weights(target: dx.Target, x: Integer[Array, " n"]) -> Float[Array, " n"]:
@@ -79,15 +89,14 @@ class Path(Textbook):
     """A path of fixed length without replacement, on two levels: GWG where the length is 1, PAS where it is more."""
 
     length: int = eqx.field(static=True)
-    flaw: str | None = eqx.field(static=True, default=None)
 
     def propose(self, key, target, x):
         here = _log_weights(target, x)
         path = jax.lax.top_k(here + jax.random.gumbel(key, here.shape), self.length)[1]
         y = x.at[path].set(1 - x[path])
-        there = here if self.flaw == "weights of the wrong state" else _log_weights(target, y)
+        there = jnp.where(self.has("weights of the wrong state"), here, _log_weights(target, y))
         forth, back = self._log_probability(here, path), self._log_probability(there, path[::-1])
-        return y, -forth if self.flaw == "no reverse path" else back - forth
+        return y, jnp.where(self.has("no reverse path"), 0, back) - forth
 
     def _log_probability(self, log_weights, path):
         total = 0.0
@@ -100,15 +109,13 @@ class Path(Textbook):
 class Langevin(Textbook):
     """DMALA on two levels with the penalty 1/2."""
 
-    flaw: str | None = eqx.field(static=True, default=None)
-
     def propose(self, key, target, x):
         here = _log_weights(target, x) - 0.5
         flips = jax.random.bernoulli(key, jax.nn.sigmoid(here))
         y = jnp.where(flips, 1 - x, x)
         there = _log_weights(target, y) - 0.5
         forth, back = (jnp.sum(flips * logits - jax.nn.softplus(logits)) for logits in (here, there))
-        return y, jnp.zeros_like(forth) if self.flaw == "no proposal ratio" else back - forth
+        return y, jnp.where(self.has("no proposal ratio"), 0, back - forth)
 
 
 class Wrapper(dx.Kernel):

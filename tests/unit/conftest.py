@@ -15,6 +15,12 @@ def as_a_user():
 
 
 @pytest.fixture
+def sample_module():
+    """The module behind `discrax.sample` (the function hides it from a plain import)."""
+    return importlib.import_module("discrax.sampling.sample")
+
+
+@pytest.fixture
 def run_module():
     """The module that drives the loop for everyone."""
     return importlib.import_module("discrax.sampling.run")

@@ -13,6 +13,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float, Integer, PRNGKeyArray
 
 from discrax.core.checks import describe
@@ -164,16 +165,16 @@ def replaced(module: Module, **fields: Any) -> Module:
 
 
 def scalar_info(
-    accept_prob: float | Array,
-    is_accepted: bool | Array,
-    jump: float | Array,
-    evals: float | Array,
-    is_invalid: bool | Array,
-    log_weight: float | Array = 0.0,
+    accept_prob: ArrayLike,
+    is_accepted: ArrayLike,
+    jump: ArrayLike,
+    evals: ArrayLike,
+    is_invalid: ArrayLike,
+    log_weight: ArrayLike = 0.0,
 ) -> Info:
     """An `Info` whose types are the same whatever the kernel passed."""
 
-    def as_float(value: float | Array) -> Array:
+    def as_float(value: ArrayLike) -> Array:
         return jnp.asarray(value, jnp.float32)
 
     return Info(

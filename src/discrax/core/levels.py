@@ -19,12 +19,14 @@ def _slices(values: Array) -> list[Array]:
 
 
 def sum_levels(values: Float[Array, "*sites levels"]) -> Float[Array, "*sites"]:
+    """The sum over the levels."""
     if values.shape[-1] > _SHORT:
         return jnp.sum(values, axis=-1)
     return functools.reduce(jnp.add, _slices(values))
 
 
 def max_levels(values: Float[Array, "*sites levels"]) -> Float[Array, "*sites"]:
+    """The largest over the levels."""
     if values.shape[-1] > _SHORT:
         return jnp.max(values, axis=-1)
     return functools.reduce(jnp.maximum, _slices(values))
@@ -46,6 +48,14 @@ def at_level(values: Float[Array, "*sites levels"], x: Integer[Array, "*sites"])
     """`values[..., x]`: the entry of the last axis at the current level."""
     # A masked sum, not a gather: it fuses, and -inf at other levels cannot leak into it.
     return jnp.sum(jnp.where(is_level(x, values.shape[-1]), values, 0), axis=-1)
+
+
+def bar_missing(values: Float[Array, "..."], num_levels: int | Int[Array, "*sites"]) -> Float[Array, "..."]:
+    """-inf at the levels (the last axis) that a site does not have; where all have as many, an int, nothing is done."""
+    if isinstance(num_levels, int):
+        return values
+    levels = jnp.arange(values.shape[-1], dtype=num_levels.dtype).reshape((1,) * num_levels.ndim + (-1,))
+    return jnp.where(levels < num_levels[..., None], values, -jnp.inf)
 
 
 def draw_levels(bits: UInt32[Array, "*sites"], logits: Float[Array, "*sites levels"]) -> Int[Array, "*sites"]:

@@ -106,8 +106,13 @@ def normal(key: PRNGKeyArray, count: int) -> Float[Array, "{count}"]:
     return np.float32(np.sqrt(2)) * jax.lax.erf_inv(2 * uniform(key, count) - 1)
 
 
-def integers(key: PRNGKeyArray, count: int, below: int | Int[Array, ""]) -> Int[Array, "{count}"]:
-    """Uniform integers in [0, below): the high word of `word * below`, biased by less than below / 2^32."""
+def integers(
+    key: PRNGKeyArray, count: int, below: int | Int[Array, ""] | Int[Array, "{count}"]
+) -> Int[Array, "{count}"]:
+    """Uniform integers in [0, below), with one bound for all or one each.
+
+    The high words of `word * below`, which are biased by less than below / 2^32.
+    """
     bits, bound = words(key, count), jnp.asarray(below, jnp.uint32)
     low_half = (bits & np.uint32(0xFFFF)) * (bound & np.uint32(0xFFFF)) >> np.uint32(16)
     cross = (bits & np.uint32(0xFFFF)) * (bound >> np.uint32(16))

@@ -1,7 +1,9 @@
 """Spaces: what a state is, and how the target sees it.
 
 A state `x` is an array of small integer codes `0 .. num_levels - 1`, one per site. `space.embed(x)` is the float array
-that the target differentiates: {0, 1}, {-1, +1}, the values of an ordinal grid, or a one-hot vector per site.
+that the target differentiates: {0, 1}, {-1, +1}, the values of an ordinal grid, or a one-hot vector per site. Sites of
+a `Categorical` space may have different numbers of levels; `num_levels` is then the largest of them, by which arrays
+are padded: levels that a site does not have are never drawn, and changes to them have log-ratio -inf.
 
 The *log-ratios* of all single-site changes, `log pi(x with site i at level c) - log pi(x)`, have the shape of the
 sites where there are two levels (the only change is the other level) and a last axis of `num_levels` otherwise (0 at
@@ -17,28 +19,13 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, Integer, PRNGKeyArray
+from jaxtyping import Array, Float, Int, Integer, PRNGKeyArray
+from numpy.typing import ArrayLike
 
 from discrax.core import random
-from discrax.core.checks import as_array, describe, real_array, whole
+from discrax.core.checks import as_array, real_array
 from discrax.core.levels import at_level
-
-
-def code_dtype(num_levels: int) -> np.dtype:
-    """The smallest integer type that holds the codes `0 .. num_levels - 1`."""
-    for dtype in (np.int8, np.uint8, np.int16, np.uint16, np.int32):
-        if num_levels - 1 <= np.iinfo(dtype).max:
-            return np.dtype(dtype)
-    raise ValueError(f"A site may have at most 2^31 levels, but num_levels is {num_levels}.")
-
-
-class Frozen(eqx.Module):
-    """Sites that never change: clamped variables, padded graphs, the given words of a sentence."""
-
-    mask: Bool[Array, "*shape"]
-    codes: Integer[Array, "*shape"]
-    free_sites: Int[Array, " n"]  # indices of the free sites first, so that a random free site is one look-up
-    num_free: Int[Array, ""]
+from discrax.core.sites import Frozen, checked_levels, checked_shape, code_dtype, freeze
 
 
 class Space(eqx.Module):
@@ -46,7 +33,8 @@ class Space(eqx.Module):
 
     shape: eqx.AbstractVar[tuple[int, ...]]
     frozen: eqx.AbstractVar[Frozen | None]
-    num_levels: eqx.AbstractVar[int]
+    num_levels: eqx.AbstractVar[int]  # of the site that has most
+    counts: eqx.AbstractVar[Int[Array, "*shape"] | None]  # levels of each site; None where all have as many
 
     @abstractmethod
     def embed(self, x: Integer[Array, "*shape"]) -> Float[Array, "..."]:
@@ -71,19 +59,29 @@ class Space(eqx.Module):
 
     @property
     def dtype(self) -> np.dtype:
+        """Of codes: the smallest integer type that holds them."""
         return code_dtype(self.num_levels)
 
     @property
     def num_sites(self) -> int:
+        """How many sites there are, frozen ones too."""
         return math.prod(self.shape)
 
     @property
     def has_two_levels(self) -> bool:
+        """Whether every site has two levels: then the only change of a site is to the other one."""
         return self.num_levels == 2
 
     @property
     def num_free(self) -> int | Int[Array, ""]:
+        """How many sites are not frozen: an array where some are, which may differ between stacked spaces."""
         return self.num_sites if self.frozen is None else self.frozen.num_free
+
+    def levels_at(
+        self, sites: Int[Array | np.ndarray, "..."] | np.integer | slice = slice(None)
+    ) -> int | Int[Array, "..."]:
+        """How many levels the flat `sites` have: one number where all sites have as many."""
+        return self.num_levels if self.counts is None else self.counts.reshape(-1)[sites]
 
     def free_site(self, index: Int[Array, "..."]) -> Int[Array, "..."]:
         """The flat index of the `index`-th free site."""
@@ -91,21 +89,30 @@ class Space(eqx.Module):
 
     def random(self, key: PRNGKeyArray) -> Integer[Array, "*shape"]:
         """A uniformly random state (frozen sites hold their codes)."""
-        codes = random.integers(random.as_threefry(key), self.num_sites, self.num_levels)
+        codes = random.integers(random.as_threefry(key), self.num_sites, self.levels_at())
         x = codes.reshape(self.shape).astype(self.dtype)
         return x if self.frozen is None else jnp.where(self.frozen.mask, self.frozen.codes, x)
 
+    def _free_levels(self) -> Int[np.ndarray, " free"]:
+        """The numbers of levels of the free sites."""
+        levels = np.broadcast_to(np.asarray(self.num_levels if self.counts is None else self.counts), self.shape)
+        return levels.reshape(-1) if self.frozen is None else levels[~np.asarray(self.frozen.mask)]
+
     def log_num_states(self) -> float:
-        return float(self.num_free) * math.log(self.num_levels)
+        """The logarithm of the number of states."""
+        return float(np.log(self._free_levels()).sum())
 
     def enumerate(self, limit: int = 1 << 20) -> Integer[np.ndarray, "states *shape"]:
         """All states, the last free site running fastest."""
         if self.log_num_states() > math.log(limit) + 1e-9:
+            number = f"{self.num_levels}^{int(self.num_free)}"
+            if self.counts is not None:
+                number = f"about 10^{self.log_num_states() / math.log(10):.1f}"
             raise ValueError(
-                f"Enumeration is for at most {limit:,} states, but this space has "
-                f"{self.num_levels}^{int(self.num_free)}; use a smaller space or raise `limit`."
+                f"Enumeration is for at most {limit:,} states, but this space has {number}; use a smaller space or "
+                "raise `limit`."
             )
-        free = np.array(list(itertools.product(range(self.num_levels), repeat=int(self.num_free))), self.dtype)
+        free = np.array(list(itertools.product(*map(range, self._free_levels().tolist()))), self.dtype)
         if self.frozen is None:
             return free.reshape(-1, *self.shape)
         states = np.tile(np.asarray(self.frozen.codes).reshape(-1), (len(free), 1))
@@ -117,7 +124,8 @@ class Space(eqx.Module):
         codes = np.asarray(x).reshape(-1, self.num_sites).astype(np.int64)
         if self.frozen is not None:
             codes = codes[:, ~np.asarray(self.frozen.mask).reshape(-1)]
-        return codes @ (self.num_levels ** np.arange(codes.shape[1] - 1, -1, -1, dtype=np.int64))
+        levels = self._free_levels().astype(np.int64)
+        return codes @ np.append(np.cumprod(levels[:0:-1])[::-1], 1)
 
     def check(self, x: Array | np.ndarray) -> None:
         """Raises a ValueError that says what is wrong if `x` is not a state (or a batch of states) of this space."""
@@ -130,9 +138,12 @@ class Space(eqx.Module):
                 f"A state holds integer codes 0..{self.num_levels - 1}, but got an array of {x.dtype}; "
                 "codes are positions in the list of values, not the values."
             )
-        outside = x[(x < 0) | (x >= self.num_levels)]
-        if outside.size:
-            raise ValueError(f"Codes must lie in 0..{self.num_levels - 1}, but the state holds {int(outside[0])}.")
+        levels = self.num_levels if self.counts is None else np.asarray(self.counts)
+        outside = (x < 0) | (x >= levels)
+        if outside.any():
+            most = np.broadcast_to(levels, x.shape)[outside][0] - 1
+            where = "" if self.counts is None else " at a site with that many levels"
+            raise ValueError(f"Codes must lie in 0..{most}{where}, but the state holds {int(x[outside][0])}.")
         if self.frozen is not None:
             moved = (x != np.asarray(self.frozen.codes)) & np.asarray(self.frozen.mask)
             num_moved = int(moved.reshape(-1, *self.shape).any(axis=0).sum())
@@ -141,9 +152,6 @@ class Space(eqx.Module):
                     f"{num_moved} frozen sites of the state differ from the space's frozen codes; "
                     "start from `space.random(key)` or set those sites to the frozen codes."
                 )
-
-
-_MOST_SITES = 2**31  # sites are counted in 32 bits
 
 
 def check_space(space: object) -> None:
@@ -155,50 +163,17 @@ def check_space(space: object) -> None:
     raise TypeError(f"space must be a discrax space, such as Binary(100), but got {type(space).__name__}.")
 
 
-def checked_shape(shape: int | Sequence[int]) -> tuple[int, ...]:
-    """The sizes of a space along its axes, from one number or several."""
-    sizes: tuple = tuple(shape) if isinstance(shape, Sequence | np.ndarray) and np.ndim(shape) else (shape,)
-    if not all(isinstance(size, int | np.integer) and not isinstance(size, bool) for size in sizes):
-        raise TypeError(f"Sizes of a space are whole numbers, but got {describe(shape)}.")
-    sizes = tuple(int(size) for size in sizes)
-    if not sizes or any(size < 1 for size in sizes):
-        raise ValueError(f"A space needs a shape of positive sizes, but got {describe(shape)}.")
-    if math.prod(sizes) >= _MOST_SITES:
-        raise ValueError(f"A space must have fewer than 2^31 sites, but the shape {describe(shape)} has more.")
-    return sizes
-
-
-def _frozen(shape: tuple[int, ...], num_levels: int, mask, codes) -> Frozen | None:
-    if mask is None:
-        if codes is not None:
-            raise ValueError("frozen_codes was given without `frozen`, the mask of the sites it holds for.")
-        return None
-    mask = as_array("frozen", mask)
-    if mask.shape != shape or mask.dtype != np.bool_:
-        raise ValueError(f"frozen must be a boolean mask of shape {shape}, but got {mask.dtype} of shape {mask.shape}.")
-    if mask.all():
-        raise ValueError("All sites are frozen: there is nothing to sample.")
-    codes = np.zeros(shape, np.int64) if codes is None else as_array("frozen_codes", codes)
-    if not np.issubdtype(codes.dtype, np.integer):
-        raise ValueError(f"frozen_codes must hold integer codes, but got an array of {codes.dtype}.")
-    if codes.shape != shape or ((codes < 0) | (codes >= num_levels)).any():
-        came = f"shape {codes.shape}" if codes.shape != shape else f"codes {codes.min()}..{codes.max()}"
-        raise ValueError(f"frozen_codes must have shape {shape} and codes in 0..{num_levels - 1}, but got {came}.")
-    order = np.argsort(mask.reshape(-1), kind="stable")
-    return Frozen(
-        jnp.asarray(mask),
-        jnp.asarray(np.where(mask, codes, 0), code_dtype(num_levels)),
-        jnp.asarray(order, jnp.int32),
-        jnp.asarray((~mask).sum(), jnp.int32),
-    )
-
-
 def _float() -> np.dtype:
     return jnp.result_type(float)
 
 
 class _Scalar(Space):
     """What Binary, Spin and Ordinal share: one number per site."""
+
+    @property
+    def counts(self) -> None:
+        """All sites have as many levels."""
+        return None
 
     @property
     @abstractmethod
@@ -224,6 +199,7 @@ class _Scalar(Space):
 
 
 def hamming(x: Integer[Array, "..."], y: Integer[Array, "..."]) -> Float[Array, ""]:
+    """At how many sites two states differ."""
     return jnp.sum(x != y, dtype=jnp.float32)
 
 
@@ -234,10 +210,11 @@ class Binary(_Scalar):
     frozen: Frozen | None
     num_levels: int = eqx.field(static=True)
 
-    def __init__(self, shape: int | Sequence[int], *, frozen=None, frozen_codes=None):
-        self.shape = checked_shape(shape)
-        self.num_levels = 2
-        self.frozen = _frozen(self.shape, 2, frozen, frozen_codes)
+    def __init__(
+        self, shape: int | Sequence[int], *, frozen: ArrayLike | None = None, frozen_codes: ArrayLike | None = None
+    ):
+        self.shape, self.num_levels = checked_shape(shape), 2
+        self.frozen = freeze(self.shape, 2, frozen, frozen_codes)
 
     @property
     def values(self) -> Float[Array, " levels"]:
@@ -257,10 +234,11 @@ class Spin(_Scalar):
     frozen: Frozen | None
     num_levels: int = eqx.field(static=True)
 
-    def __init__(self, shape: int | Sequence[int], *, frozen=None, frozen_codes=None):
-        self.shape = checked_shape(shape)
-        self.num_levels = 2
-        self.frozen = _frozen(self.shape, 2, frozen, frozen_codes)
+    def __init__(
+        self, shape: int | Sequence[int], *, frozen: ArrayLike | None = None, frozen_codes: ArrayLike | None = None
+    ):
+        self.shape, self.num_levels = checked_shape(shape), 2
+        self.frozen = freeze(self.shape, 2, frozen, frozen_codes)
 
     @property
     def values(self) -> Float[Array, " levels"]:
@@ -281,7 +259,14 @@ class Ordinal(_Scalar):
     num_levels: int = eqx.field(static=True)
     grid: Float[Array, " levels"]
 
-    def __init__(self, shape: int | Sequence[int], values, *, frozen=None, frozen_codes=None):
+    def __init__(
+        self,
+        shape: int | Sequence[int],
+        values: ArrayLike,
+        *,
+        frozen: ArrayLike | None = None,
+        frozen_codes: ArrayLike | None = None,
+    ):
         grid = real_array("values", values)
         if grid.ndim != 1 or grid.size < 2 or (np.diff(grid) <= 0).any():
             raise ValueError(
@@ -293,7 +278,7 @@ class Ordinal(_Scalar):
         self.shape = checked_shape(shape)
         self.num_levels = grid.size
         self.grid = jnp.asarray(grid, _float())
-        self.frozen = _frozen(self.shape, grid.size, frozen, frozen_codes)
+        self.frozen = freeze(self.shape, grid.size, frozen, frozen_codes)
 
     @property
     def values(self) -> Float[Array, " levels"]:
@@ -307,17 +292,30 @@ class Ordinal(_Scalar):
 
 
 class Categorical(Space):
-    """Sites with `num_levels` levels without order; the embedding has a last one-hot axis."""
+    """Sites with levels without order; the embedding has a last one-hot axis.
+
+    `num_levels` is one number, or one per site: then site i has the codes 0 .. num_levels[i] - 1, and all one-hot
+    vectors are as long as the longest.
+    """
 
     shape: tuple[int, ...] = eqx.field(static=True)
     frozen: Frozen | None
     num_levels: int = eqx.field(static=True)
+    counts: Int[Array, "*shape"] | None
 
-    def __init__(self, shape: int | Sequence[int], num_levels: int, *, frozen=None, frozen_codes=None):
-        whole("num_levels", num_levels, least=2, most=2**31 - 1)
+    def __init__(
+        self,
+        shape: int | Sequence[int],
+        num_levels: int | ArrayLike,
+        *,
+        frozen: ArrayLike | None = None,
+        frozen_codes: ArrayLike | None = None,
+    ):
         self.shape = checked_shape(shape)
-        self.num_levels = int(num_levels)
-        self.frozen = _frozen(self.shape, self.num_levels, frozen, frozen_codes)
+        levels = checked_levels(num_levels, self.shape)
+        self.num_levels = int(np.max(levels))
+        self.counts = None if np.min(levels) == self.num_levels else jnp.asarray(levels, jnp.int32)
+        self.frozen = freeze(self.shape, levels, frozen, frozen_codes)
 
     def embed(self, x: Integer[Array, "*shape"]) -> Float[Array, "..."]:
         return jax.nn.one_hot(x, self.num_levels, dtype=_float())

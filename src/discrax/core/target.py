@@ -27,7 +27,7 @@ from jaxtyping import Array, Float, Int, Integer
 
 from discrax.core.checks import describe, in_words, leaf_number
 from discrax.core.closures import capture
-from discrax.core.levels import at_level, is_level
+from discrax.core.levels import at_level, bar_missing, is_level
 from discrax.core.space import Space, check_space
 
 
@@ -161,8 +161,9 @@ class RatioUpdates(Target):
 class Coloured(Target):
     """a colouring of the sites"""
 
-    colours: eqx.AbstractVar[Int[Array, "*shape"]]
-    num_colours: eqx.AbstractVar[int]
+    @abstractmethod
+    def colours(self) -> Int[np.ndarray, "*shape"]:
+        """A colour per site, 0, 1, ...; found on the host, when it is asked for."""
 
 
 class QuadraticForm(Target):
@@ -248,7 +249,7 @@ def value_and_changes(
         return jax.vmap(lambda code: value_with(site, code))(jnp.arange(space.num_levels, dtype=space.dtype))
 
     values = jax.lax.map(values_of, jnp.arange(space.num_sites), batch_size=_SITES_AT_ONCE)
-    changes = (values - value).reshape(*space.shape, *values.shape[1:])
+    changes = bar_missing(values - value, space.levels_at()).reshape(*space.shape, *values.shape[1:])
     return value, changes if space.has_two_levels else jnp.where(is_level(x, space.num_levels), 0, changes)
 
 
@@ -265,7 +266,10 @@ def evaluate_change(
 
 
 def effective_ratios(target: Target, x: Integer[Array, "*shape"], ratios: Float[Array, "..."]) -> Float[Array, "n ..."]:
-    """Cached log-ratios as a sampler needs them: tempered, -inf for changes of frozen sites, one flat axis of sites."""
+    """Cached log-ratios as a sampler needs them: tempered, with one flat axis of sites.
+
+    Those of changes that cannot be are -inf: of frozen sites, and to levels that a site does not have.
+    """
     space = target.space
     ratios = temper(target, ratios)
     if space.frozen is not None:
@@ -273,17 +277,19 @@ def effective_ratios(target: Target, x: Integer[Array, "*shape"], ratios: Float[
         if not space.has_two_levels:
             barred = barred[..., None] & ~is_level(x, space.num_levels)
         ratios = jnp.where(barred, -jnp.inf, ratios)
-    return ratios.reshape(space.num_sites, *ratios.shape[len(space.shape) :])
+    ratios = ratios.reshape(space.num_sites, *ratios.shape[len(space.shape) :])
+    return bar_missing(ratios, space.levels_at())
 
 
 def conditional_ratios(target: Target, x: Integer[Array, "*shape"], site: Int[Array, ""]) -> Float[Array, "..."]:
     """Untempered exact log-ratios of one site: a scalar for two levels, else `(levels,)`."""
-    local = offered(target, LocalChanges)
+    local, space = offered(target, LocalChanges), target.space
     if local is not None:
-        return local.ratios_at(x, site)
-    space = target.space
+        return bar_missing(local.ratios_at(x, site), space.levels_at(site))
     levels = jnp.arange(space.num_levels, dtype=space.dtype)
     values = jax.vmap(lambda c: log_prob(target, x.reshape(-1).at[site].set(c).reshape(space.shape)))(levels)
     here = x.reshape(-1)[site]
     ratios = values - at_level(values, here)
-    return jnp.where(here == 0, ratios[1], ratios[0]) if space.has_two_levels else ratios
+    if space.has_two_levels:
+        return jnp.where(here == 0, ratios[1], ratios[0])
+    return bar_missing(ratios, space.levels_at(site))

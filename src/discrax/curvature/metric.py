@@ -22,7 +22,7 @@ from jax import lax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from discrax.core import random
-from discrax.core.padding import padded_rows
+from discrax.core.sparse import padded_rows
 from discrax.core.xla import materialised
 
 

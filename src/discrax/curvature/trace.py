@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from discrax.core.sparse import greedy_colouring
 from discrax.curvature.matrices import ROUNDING, Solution, lift, off_diagonal, relative_gap, smallest_eigenvalue
 
 OVERSHOOT = 1.8
@@ -50,15 +51,6 @@ def opposing_signs(graph: Any) -> np.ndarray | None:
     return signs
 
 
-def greedy_colours(graph: Any) -> np.ndarray:
-    """Colours of the sites, greedily in the order of falling degree; neighbours differ."""
-    colours = np.full(graph.shape[0], -1)
-    for i in np.argsort(-np.diff(graph.indptr), kind="stable"):
-        taken = set(colours[graph.indices[graph.indptr[i] : graph.indptr[i + 1]]].tolist())
-        colours[i] = next(colour for colour in range(len(taken) + 1) if colour not in taken)
-    return colours
-
-
 def low_rank_trace(W: Any, tolerance: float, max_sweeps: int) -> Solution:
     """Coordinate ascent on Z = VV', rows v_i in R^r with |v_i| <= 1 and r = ceil(sqrt(2 d)) + 1.
 
@@ -68,7 +60,7 @@ def low_rank_trace(W: Any, tolerance: float, max_sweeps: int) -> Solution:
     """
     num_sites = W.shape[0]
     graph = off_diagonal(W)
-    colours = greedy_colours(graph)
+    colours = greedy_colouring(graph.indptr, graph.indices)
     order = np.argsort(colours, kind="stable")
     W, graph, sites = W[order][:, order], graph[order][:, order], W.diagonal()[order]
     ends = np.cumsum(np.bincount(colours))

@@ -147,6 +147,7 @@ def walk(
 ) -> Integer[Array, "chains *shape"]:
     """Where independent chains are after `num_rounds` rounds of `num_steps` steps from `x` (a round is one program)."""
     check_fits(kernel, target)
+    kernel, _ = kernel.prepare(target, tuning=False)
     target.space.check(x)
     whole("num_steps", num_steps, least=1, most=10**9)
     whole("num_rounds", num_rounds, least=1, most=10**9)

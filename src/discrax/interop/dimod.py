@@ -16,6 +16,7 @@ from typing import Any
 
 import dimod
 import numpy as np
+from jaxtyping import Int8, Integer
 
 from discrax.core.checks import describe, whole
 from discrax.core.interrupts import Interrupts
@@ -23,7 +24,7 @@ from discrax.core.memory import check_memory
 from discrax.problems.problem import BinaryQuadratic
 from discrax.problems.qubo import QUBO
 from discrax.solving.clock import Budget, Clock
-from discrax.solving.schedules import checked_betas
+from discrax.solving.schedules import check_betas
 from discrax.solving.sites import search_by_sites
 
 _KINDS = ("linear", "geometric")
@@ -59,12 +60,15 @@ class DiscraxSampler(dimod.Sampler, dimod.Initialized):
 
     @property
     def parameters(self) -> dict[str, list[str]]:
+        """What `sample` takes, as dimod asks, and which properties say more about it."""
         return self._parameters
 
     @property
     def properties(self) -> dict[str, Any]:
+        """The schedules there are."""
         return self._properties
 
+    # More than ten parameters: they are those of dwave-samplers.
     def sample(
         self,
         bqm: dimod.BinaryQuadraticModel,
@@ -103,27 +107,39 @@ class DiscraxSampler(dimod.Sampler, dimod.Initialized):
                 "DiscraxSampler goes through the variables in order, accepts by Metropolis, and follows a schedule by "
                 "its name, so leave out beta_schedule, randomize_order and proposal_acceptance_criteria."
             )
-        num_sweeps = 1000 if num_sweeps is None else num_sweeps
-        _check_schedule(num_sweeps, num_sweeps_per_beta, beta_range, beta_schedule_type)
         if interrupt_function is not None and not callable(interrupt_function):
             raise TypeError(f"interrupt_function is a function, but got {interrupt_function!r}.")
-        if seed is None:
-            seed = int(np.random.default_rng().integers(2**31))
-        elif not isinstance(seed, int | np.integer):
-            raise TypeError(f"A seed is an integer from 0 to 2^32 - 1, but got {seed!r}.")
-        elif not 0 <= seed < 2**32:
-            raise ValueError(f"A seed is an integer from 0 to 2^32 - 1, but got {seed}.")
+        num_sweeps = 1000 if num_sweeps is None else num_sweeps
+        betas = _check_schedule(num_sweeps, num_sweeps_per_beta, beta_range, beta_schedule_type)
+        seed = _check_seed(seed)
+        states = self._first_states(bqm, num_reads, initial_states, initial_states_generator, seed)
+        searching = perf_counter_ns()
+        if bqm.num_variables and num_sweeps:
+            init, budget = None if initial_states is None else states, Budget(num_steps=int(num_sweeps))
+            settings = {"num_chains": len(states), "init": init, "betas": betas, "schedule": beta_schedule_type}
+            states = _search(bqm, budget, seed, interrupt_function, settings)
+        times = began, searching, perf_counter_ns()
+        samples = dimod.SampleSet.from_samples_bqm((_values(bqm, states), tuple(bqm.variables)), bqm)
+        samples.info.update(beta_range=betas, beta_schedule_type=beta_schedule_type)
+        parts = ("preprocessing_ns", "sampling_ns", "postprocessing_ns")
+        samples.info["timing"] = dict(zip(parts, np.diff([*times, perf_counter_ns()]).tolist(), strict=True))
+        return samples
+
+    def _first_states(
+        self, bqm: Any, num_reads: int | None, initial_states: Any, generator: str, seed: int
+    ) -> Int8[np.ndarray, "reads n"]:
+        """Codes 0 and 1, a row a read, in the order of the model's variables."""
         if not isinstance(bqm, dimod.BinaryQuadraticModel):
             raise TypeError(f"What to sample is a dimod.BinaryQuadraticModel, but got {describe(bqm)}.")
         if num_reads is not None:
             whole("num_reads", num_reads, least=1)
-            check_memory(f"{num_reads:,} reads", 40.0 * num_reads * len(bqm.variables), "use fewer num_reads")
+            check_memory(f"{num_reads:,} reads", 40.0 * num_reads * bqm.num_variables, "use fewer num_reads")
         try:
             parsed = self.parse_initial_states(
                 bqm,
                 num_reads=num_reads,
                 initial_states=initial_states,
-                initial_states_generator=initial_states_generator,  # pyright: ignore[reportArgumentType]
+                initial_states_generator=generator,  # pyright: ignore[reportArgumentType]
                 seed=seed,
             )
         except (TypeError, ValueError) as error:
@@ -131,44 +147,49 @@ class DiscraxSampler(dimod.Sampler, dimod.Initialized):
                 "initial_states are states of the model's variables, and their generator is 'random', 'tile' or "
                 f"'none', but: {error}."
             ) from error
-        variables = tuple(bqm.variables)
-        order = [parsed.initial_states.variables.index(variable) for variable in variables]
-        states = (parsed.initial_states.record.sample[:, order] > 0).astype(np.int8)
-
-        searching = perf_counter_ns()
-        betas = None if beta_range is None else (float(beta_range[0]), float(beta_range[1]))
-        if variables and num_sweeps > 0:
-            with Interrupts() as interrupts:
-                budget = Budget(num_steps=int(num_sweeps))
-                reports = search_by_sites(
-                    quadratic_of(bqm)[0],
-                    num_chains=len(states),
-                    seed=int(seed),
-                    start=None if initial_states is None else states,
-                    budget=budget,
-                    betas=betas,
-                    schedule=beta_schedule_type,
-                    num_rounds=1,
-                    clock=Clock(budget, is_asked_to_stop=lambda: interrupts.requested),
-                )
-                for report in reports:
-                    states = report.best_states
-                    if interrupt_function is not None and interrupt_function():
-                        break
-        found = perf_counter_ns()
-
-        values = 2 * states - 1 if bqm.vartype is dimod.SPIN else states
-        samples = dimod.SampleSet.from_samples_bqm((values, variables), bqm)
-        samples.info.update(beta_range=betas, beta_schedule_type=beta_schedule_type)
-        samples.info["timing"] = {
-            "preprocessing_ns": searching - began,
-            "sampling_ns": found - searching,
-            "postprocessing_ns": perf_counter_ns() - found,
-        }
-        return samples
+        order = [parsed.initial_states.variables.index(variable) for variable in bqm.variables]
+        return (parsed.initial_states.record.sample[:, order] > 0).astype(np.int8)
 
 
-def _check_schedule(num_sweeps: int, num_sweeps_per_beta: int, beta_range: Sequence[float] | None, kind: str) -> None:
+def _search(
+    bqm: dimod.BinaryQuadraticModel,
+    budget: Budget,
+    seed: int,
+    interrupt_function: Callable[[], bool] | None,
+    settings: dict[str, Any],
+) -> Integer[np.ndarray, "reads n"]:
+    """The best state that each read meets, as codes 0 and 1."""
+    with Interrupts() as interrupts:
+
+        def is_asked_to_stop() -> bool:
+            interrupts.requested = interrupts.requested or (interrupt_function is not None and interrupt_function())
+            return interrupts.requested
+
+        clock = Clock(budget, is_asked_to_stop=is_asked_to_stop)
+        model, _ = quadratic_of(bqm)
+        *_, last = search_by_sites(model, budget=budget, seed=seed, num_rounds=1, clock=clock, **settings)
+    return last.best_states
+
+
+def _values(bqm: dimod.BinaryQuadraticModel, states: Integer[np.ndarray, "reads n"]) -> Integer[np.ndarray, "reads n"]:
+    return 2 * states - 1 if bqm.vartype is dimod.SPIN else states
+
+
+def _check_seed(seed: Any) -> int:
+    """A seed, or a random one for None."""
+    if seed is None:
+        return int(np.random.default_rng().integers(2**31))
+    if not isinstance(seed, int | np.integer):
+        raise TypeError(f"A seed is an integer from 0 to 2^32 - 1, but got {seed!r}.")
+    if not 0 <= seed < 2**32:
+        raise ValueError(f"A seed is an integer from 0 to 2^32 - 1, but got {seed}.")
+    return int(seed)
+
+
+def _check_schedule(
+    num_sweeps: int, num_sweeps_per_beta: int, beta_range: Sequence[float] | None, kind: str
+) -> tuple[float, float] | None:
+    """The inverse temperatures at both ends; None where they are left open."""
     if kind not in _KINDS:
         raise ValueError(f"beta_schedule_type is one of {', '.join(_KINDS)}, but got {kind!r}.")
     whole("num_sweeps_per_beta", num_sweeps_per_beta, least=1)
@@ -178,10 +199,11 @@ def _check_schedule(num_sweeps: int, num_sweeps_per_beta: int, beta_range: Seque
             f"num_sweeps is not negative and a multiple of num_sweeps_per_beta = {num_sweeps_per_beta}, "
             f"but got {num_sweeps}."
         )
-    if beta_range is not None:
-        try:
-            checked_betas(beta_range, may_be_equal=True)
-        except ValueError:
-            raise ValueError(
-                f"beta_range is two inverse temperatures, 0 < first <= last, but got {describe(beta_range)}."
-            ) from None
+    if beta_range is None:
+        return None
+    try:
+        return check_betas(beta_range, may_be_equal=True)
+    except ValueError:
+        raise ValueError(
+            f"beta_range is two inverse temperatures, 0 < first <= last, but got {describe(beta_range)}."
+        ) from None

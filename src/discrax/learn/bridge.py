@@ -62,10 +62,12 @@ class ExactBridge(AnyBridge, ExactRatios):
 def bridge_to(target: Target, base: ArrayLike | None) -> Bridge | ExactBridge:
     """The bridge to a target, at its target end."""
     space, real = target.space, jnp.result_type(float)
-    log_probs = np.log(_base(space, base))
+    with np.errstate(divide="ignore"):  # levels that a site does not have
+        log_probs = np.log(_base(space, base))
     is_free = np.ones(space.num_sites, bool) if space.frozen is None else ~np.asarray(space.frozen.mask).reshape(-1)
     if isinstance(space, Categorical):
-        weights, constants = np.where(is_free[:, None], log_probs, 0), np.zeros(space.num_sites)
+        is_weighed = is_free[:, None] & np.isfinite(log_probs)
+        weights, constants = np.where(is_weighed, log_probs, 0), np.zeros(space.num_sites)
         weights = weights.reshape(*space.shape, space.num_levels)
     elif space.has_two_levels:
         low, high = np.asarray(space.values, np.float64)  # pyright: ignore[reportAttributeAccessIssue]
@@ -87,9 +89,13 @@ def bridge_to(target: Target, base: ArrayLike | None) -> Bridge | ExactBridge:
 def _base(space: Space, base: ArrayLike | None) -> Float[np.ndarray, "n levels"]:
     """The probabilities of all levels of all sites."""
     if base is None:
-        return np.full((space.num_sites, space.num_levels), 1 / space.num_levels)
-    if not isinstance(space, Categorical) and not space.has_two_levels:
-        raise ValueError("A base other than the uniform one is for binary, spin and categorical spaces; leave it out.")
+        levels = np.broadcast_to(np.asarray(space.levels_at()), space.num_sites)[:, None]
+        return np.where(np.arange(space.num_levels) < levels, 1 / levels, 0)
+    if space.counts is not None or (not isinstance(space, Categorical) and not space.has_two_levels):
+        raise ValueError(
+            "A base other than the uniform one is for binary, spin and categorical spaces whose sites have as many "
+            "levels; leave it out."
+        )
     given = checks.real_array("base", base)
     expected = space.shape if space.has_two_levels else (*space.shape, space.num_levels)
     if given.shape != expected:

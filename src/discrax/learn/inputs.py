@@ -125,7 +125,8 @@ def first_chains(
         return jnp.asarray(rng.random((size, *space.shape)) < p, space.dtype)
     thresholds = np.cumsum(p, axis=-1)[..., :-1]
     above = rng.random((size, *space.shape, 1)) > thresholds[None]
-    return jnp.asarray(above.sum(axis=-1), space.dtype)
+    codes = above.sum(axis=-1) if space.counts is None else np.minimum(above.sum(axis=-1), space.counts - 1)
+    return jnp.asarray(codes, space.dtype)
 
 
 def first_scan(kernel: Kernel, model: Target, buffer: Integer[Array, "chains *shape"]) -> Any:

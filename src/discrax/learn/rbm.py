@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from discrax.core import random
 from discrax.core.checks import checked_arguments
 from discrax.core.memory import check_host_memory
-from discrax.core.space import code_dtype
+from discrax.core.sites import code_dtype
 from discrax.learn.frequencies import frequencies, integer_rows
 from discrax.learn.training import pcd
 from discrax.samplers import gibbs

@@ -88,7 +88,7 @@ class ApproximateCircuit(BatchRatios):
     def num_units(self) -> int:
         return self.space.num_sites
 
-    def start(self, key: PRNGKeyArray, num_chains: int) -> Integer[Array, "chains units"]:
+    def init(self, key: PRNGKeyArray, num_chains: int) -> Integer[Array, "chains units"]:
         """Random nodes, all different."""
         order = random.uniform(random.as_threefry(key), num_chains * NUM_NODES).reshape(num_chains, NUM_NODES)
         return jnp.argsort(order, axis=1)[:, : self.num_units].astype(self.space.dtype)

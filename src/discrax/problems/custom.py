@@ -151,7 +151,7 @@ class Custom(Problem):
             gains = np.array(self._violation_gains(jnp.asarray(x), jnp.asarray(sites)), np.float64)
             site, shift = np.unravel_index(np.argmax(np.nan_to_num(gains, nan=-np.inf)), gains.shape)
             if gains[site, shift] > 0:
-                x[sites[site]] = (int(x[sites[site]]) + 1 + shift) % space.num_levels
+                x[sites[site]] = (int(x[sites[site]]) + 1 + shift) % int(space.levels_at(sites[site]))
                 num_in_vain = 0
         return x
 
@@ -168,7 +168,7 @@ class Custom(Problem):
             shifts = jnp.arange(1, max(space.num_levels, 2), dtype=jnp.int32)
 
             def changed(site: Array, shift: Array) -> Array:
-                code = (x[site].astype(jnp.int32) + shift) % space.num_levels
+                code = (x[site].astype(jnp.int32) + shift) % space.levels_at(site)
                 return value(x.at[site].set(code.astype(space.dtype)))
 
             at_site = jax.vmap(changed, in_axes=(None, 0))
@@ -176,9 +176,9 @@ class Custom(Problem):
 
         return jax.jit(gains)
 
-    def start(self, generator: np.random.Generator, num_chains: int) -> Integer[np.ndarray, "chains n"]:
+    def init(self, generator: np.random.Generator, num_chains: int) -> Integer[np.ndarray, "chains n"]:
         space = self.space
-        x = generator.integers(0, space.num_levels, (num_chains, space.num_sites)).astype(space.dtype)
+        x = generator.integers(0, np.asarray(space.levels_at()), (num_chains, space.num_sites)).astype(space.dtype)
         return x if space.frozen is None else np.where(space.frozen.mask, space.frozen.codes, x)
 
     def __repr__(self) -> str:

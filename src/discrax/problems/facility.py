@@ -12,9 +12,8 @@ what every single change does at once, since all that it needs is the loads:
     customer j from a to b    (c_bj - c_aj) d_j + g_a [s_a(L_a - d_j) - s_a(L_a)] + g_b [s_b(L_b + d_j) - s_b(L_b)]
     facility i opened         c_i + g_i [max(0, L_i - K_i) - L_i],    and closed the negative of it
 
-A state has a site for each facility, whose code is y_i, and then one for each customer, whose code is a_j. All sites
-have as many levels as there are facilities; codes of facilities beyond 1 have probability 0 and are never reached from
-states that have none, such as those of `start`.
+A state has a site of two levels for each facility, whose code is y_i, and then a site for each customer, whose code is
+a_j.
 
 Demands are independent and log-normal with given means and relative spreads: positive, of any mean and spread, and
 one normal number each.
@@ -72,7 +71,8 @@ class FacilityLocation(BatchRatios):
         self.spread = _checked("spread", spread, num_customers)
         self.transport = _checked("transport", transport, num_customers)
         self.batch_size = whole("batch_size", batch_size, least=1)
-        self.space = Categorical(num_facilities + num_customers, num_facilities)
+        levels = np.repeat([2, num_facilities], [num_facilities, num_customers])
+        self.space = Categorical(num_facilities + num_customers, levels)
         self.scenarios = self._demands(random.as_threefry(jax.random.key(0)), _SCENARIOS)
 
     @staticmethod
@@ -133,18 +133,11 @@ class FacilityLocation(BatchRatios):
     def num_customers(self) -> int:
         return self.space.num_sites - self.space.num_levels
 
-    def start(self, key: PRNGKeyArray, num_chains: int) -> Integer[Array, "chains n"]:
-        """Random states without forbidden codes: each facility open or not, each customer anywhere."""
-        for_facilities, for_customers = random.split(random.as_threefry(key), 2)
-        y = random.integers(for_facilities, num_chains * self.num_facilities, 2)
-        a = random.integers(for_customers, num_chains * self.num_customers, self.num_facilities)
-        return jnp.concatenate([y.reshape(num_chains, -1), a.reshape(num_chains, -1)], axis=1).astype(self.space.dtype)
-
     def draw(self, key: PRNGKeyArray, step: Integer[Array, ""]) -> Float[Array, "batch customers"]:
         return self._demands(key, self.batch_size)
 
     def cost(self, x: Integer[Array, " n"], d: Float[Array, "*batch customers"]) -> Float[Array, "*batch"]:
-        """The cost of a state if the demands are `d`; infinite where a facility has a code beyond 1."""
+        """The cost of a state if the demands are `d`."""
         return self._cost(self.space.embed(x), d)
 
     def psi(self, e: Float[Array, "n facilities"], xi: Float[Array, "batch customers"]) -> Float[Array, ""]:
@@ -161,11 +154,8 @@ class FacilityLocation(BatchRatios):
         """The rise of minus the mean cost for all single changes, from the loads."""
         is_mine = is_level(x, self.num_facilities)
         of_facilities, of_customers = jax.vmap(self._rises, in_axes=(None, None, 0))(x, is_mine, xi)
-        toggled = jnp.mean(of_facilities, axis=0)
-        two = jnp.arange(self.num_facilities) < 2
-        rises = jnp.concatenate(
-            [jnp.where(two[None], toggled[:, None], jnp.inf), jnp.mean(of_customers, axis=0)], axis=0
-        )
+        toggled = jnp.broadcast_to(jnp.mean(of_facilities, axis=0)[:, None], 2 * (self.num_facilities,))
+        rises = jnp.concatenate([toggled, jnp.mean(of_customers, axis=0)], axis=0)
         changes = jnp.where(is_mine, 0, -rises)
         if self.space.has_two_levels:
             changes = jnp.sum(changes, axis=-1)  # the change to the other level
@@ -195,8 +185,7 @@ class FacilityLocation(BatchRatios):
         y = open_or_not[:, 1]
         room = jnp.broadcast_to(self.capacity * y, (*d.shape[:-1], self.num_facilities))
         short = jnp.maximum(0, d @ at - room)
-        cost = self.opening @ y + d @ jnp.sum(at * self.transport.T, axis=1) + short @ self.penalty
-        return jnp.where(jnp.any(open_or_not[:, 2:] > 0.5), jnp.inf, cost)
+        return self.opening @ y + d @ jnp.sum(at * self.transport.T, axis=1) + short @ self.penalty
 
     def _demands(self, key: PRNGKeyArray, count: int) -> Float[Array, "count customers"]:
         # A normal number z makes exp(s z - s^2 / 2), which has the mean 1 and the variance exp(s^2) - 1.

@@ -77,17 +77,15 @@ class Graph:
 
     @classmethod
     def of(cls, graph: Any) -> "Graph":
-        """A graph from a `Graph`, a file, a networkx graph, a scipy.sparse matrix, a dimod BQM or an array of edges.
+        """A graph from a `Graph`, a networkx graph, a scipy.sparse matrix, a dimod BQM or an array of edges.
 
         An array has rows (i, j) or (i, j, weight). Attributes "weight" of a networkx graph's edges and nodes count, and
-        so do the interactions of a BQM. Parallel edges of a networkx multigraph add up.
+        so do the interactions of a BQM. Parallel edges of a networkx multigraph add up. Files are read by `read_graph`.
         """
         if isinstance(graph, Graph):
             return graph
         if isinstance(graph, str | Path):
-            from discrax.problems.readers import read_graph
-
-            return read_graph(graph)
+            raise TypeError(f"Graph.of takes what is in memory, but got {describe(graph)}; use read_graph for a file.")
         if hasattr(graph, "tocoo"):
             return _from_matrix(graph)
         if hasattr(graph, "is_directed") and hasattr(graph, "adj"):
@@ -103,7 +101,7 @@ class Graph:
         if rows.ndim == 2 and rows.shape[1] == 2:
             return cls.from_edges(rows)
         raise TypeError(
-            "A graph is a discrax Graph, a file, a networkx graph, a scipy.sparse matrix, a dimod BQM or edges, (m, 2) "
+            "A graph is a discrax Graph, a networkx graph, a scipy.sparse matrix, a dimod BQM or edges, (m, 2) "
             f"or (m, 3), but got {type(graph).__name__}" + (f" of shape {rows.shape}." if rows.ndim else ".")
         )
 

@@ -17,7 +17,8 @@ import numpy as np
 from jaxtyping import Float, Int, Integer
 
 from discrax.core.checks import number, whole
-from discrax.core.space import Categorical, code_dtype
+from discrax.core.sites import code_dtype
+from discrax.core.space import Categorical
 from discrax.problems.graph import Graph
 from discrax.problems.problem import Labelling, Problem
 from discrax.problems.states import graph_with_nodes, named, per_state, totals
@@ -144,7 +145,7 @@ class Partition(Problem):
         """At least the negative weights are cut; 0 where there are none."""
         return float(self.graph.weights[self.graph.weights < 0].sum())
 
-    def start(self, generator: np.random.Generator, num_chains: int) -> Integer[np.ndarray, "chains n"]:
+    def init(self, generator: np.random.Generator, num_chains: int) -> Integer[np.ndarray, "chains n"]:
         """Balanced random labels."""
         n, k = self.graph.num_nodes, self.num_parts
         return np.stack([generator.permutation(n) % k for _ in range(num_chains)]).astype(code_dtype(k))

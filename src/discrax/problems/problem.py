@@ -139,10 +139,10 @@ class Problem(ABC):
     def is_feasible(self, x: Integer[np.ndarray, "*batch n"]) -> np.ndarray:
         return np.asarray(np.asarray(self.violations(x)) == 0)
 
-    def start(self, generator: np.random.Generator, num_chains: int) -> Integer[np.ndarray, "chains n"]:
+    def init(self, generator: np.random.Generator, num_chains: int) -> Integer[np.ndarray, "chains n"]:
         """States to begin with: uniform, unless a problem knows better."""
         space = self.space
-        return generator.integers(0, space.num_levels, (num_chains, space.num_sites)).astype(space.dtype)
+        return generator.integers(0, np.asarray(space.levels_at()), (num_chains, space.num_sites)).astype(space.dtype)
 
     def describe(self, x: Integer[np.ndarray, " n"]) -> dict:
         """The solution in the words of the problem, as JSON takes it."""

@@ -1,6 +1,7 @@
 """What the problems share: checks, numbers of batches of states, improvement by single flips, names for JSON."""
 
 from collections.abc import Callable, Hashable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,12 +9,14 @@ from jaxtyping import Float, Int, Integer
 
 from discrax.problems.graph import Graph, check_sum
 from discrax.problems.problem import BinaryQuadratic
+from discrax.problems.readers import read_graph
 
 _ROUNDING = 1e-9  # of sums of coefficients, relative to the largest
 
 
 def graph_with_nodes(graph: Any) -> Graph:
-    graph = Graph.of(graph)
+    """The graph that a problem is stated on, from a file or whatever `Graph.of` takes; one without nodes is refused."""
+    graph = read_graph(graph) if isinstance(graph, str | Path) else Graph.of(graph)
     if graph.num_nodes == 0:
         raise ValueError("A problem needs a graph with at least one node, but this one is empty.")
     check_sum("The weights of the edges and those of the nodes", graph.weights, graph.node_weights)

@@ -70,12 +70,16 @@ class HammingBall(Kernel):
         sites = space.free_site(places % space.num_sites)  # distinct, also those that are not in a shorter block
         old = x[sites]
 
-        offsets = jnp.asarray(_offsets(block_size, radius, space.num_levels))
+        offsets, levels = jnp.asarray(_offsets(block_size, radius, space.num_levels)), space.levels_at(sites)
         is_candidate = jnp.all((offsets == 0) | is_in_block[None], axis=1)
+        if not isinstance(levels, int):  # offsets of a site are those of its own levels
+            is_candidate &= jnp.all(offsets < levels[None], axis=1)
+            offsets = offsets[jnp.argsort(~is_candidate)]
+            is_candidate, levels = jnp.sort(is_candidate, descending=True), levels[None]
         num_candidates = jnp.sum(is_candidate, dtype=jnp.int32)
         centre = offsets[random.integers(for_centre, 1, num_candidates)[0]]
         shifts = jnp.where(is_in_block[None], centre[None] + offsets, 0)
-        candidates = ((old.astype(jnp.int32)[None] + shifts) % space.num_levels).astype(space.dtype)
+        candidates = ((old.astype(jnp.int32)[None] + shifts) % levels).astype(space.dtype)
 
         # The state itself is always a candidate, so there is one to draw whatever the target says of the others.
         changes = jnp.where(jnp.all(candidates == old[None], axis=1), 0, _changes(target, state, sites, candidates))

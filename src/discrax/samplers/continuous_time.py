@@ -32,12 +32,17 @@ _MOST_CERTAIN = 1e-6  # a site stays with at least this probability, so that the
 
 
 class _ContinuousTime(Kernel):
-    step_size: eqx.AbstractVar[Float[Array, ""]]
-    balancing: eqx.AbstractVar[Balancing]
-    per_rate: eqx.AbstractVar[bool]
-    is_euler: ClassVar[bool]
+    step_size: Float[Array, ""]
+    balancing: Balancing
+    per_rate: bool = eqx.field(static=True)
+    is_euler: eqx.AbstractClassVar[bool]
     target_rate: ClassVar[float] = 0.574
     uses_gradient: ClassVar[bool] = True
+
+    @checked_arguments
+    def __init__(self, step_size: float = 3.0, balancing: str | Balancing = "sqrt", per_rate: bool = True):
+        self.step_size, self.per_rate = positive("step_size", step_size), per_rate
+        self.balancing = get_balancing(balancing)
 
     def init(self, target: Target, x: Integer[Array, "*shape"]) -> State:
         return start_state(target, x)
@@ -89,32 +94,10 @@ def log1mexp_of_log(log_a: Float[Array, "..."]) -> Float[Array, "..."]:
 class DLMC(_ContinuousTime):
     """By interpolation between the current level and the conditional."""
 
-    step_size: Float[Array, ""]
-    balancing: Balancing
-    per_rate: bool = eqx.field(static=True)
     is_euler: ClassVar[bool] = False
-
-    @checked_arguments
-    def __init__(self, step_size: float = 3.0, balancing: str | Balancing = "sqrt", per_rate: bool = True):
-        self.step_size, self.balancing, self.per_rate = (
-            positive("step_size", step_size),
-            get_balancing(balancing),
-            per_rate,
-        )
 
 
 class DLMCf(_ContinuousTime):
     """By one Euler step."""
 
-    step_size: Float[Array, ""]
-    balancing: Balancing
-    per_rate: bool = eqx.field(static=True)
     is_euler: ClassVar[bool] = True
-
-    @checked_arguments
-    def __init__(self, step_size: float = 3.0, balancing: str | Balancing = "sqrt", per_rate: bool = True):
-        self.step_size, self.balancing, self.per_rate = (
-            positive("step_size", step_size),
-            get_balancing(balancing),
-            per_rate,
-        )

@@ -11,17 +11,18 @@ flips with probability sigmoid(r). Four scans:
   hidden units are summed out).
 """
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Integer, PRNGKeyArray, UInt32
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int, Integer, PRNGKeyArray, UInt32
 
 from discrax.core import random
 from discrax.core.checks import describe
 from discrax.core.kernel import Info, Kernel, State, scalar_info
-from discrax.core.levels import at_level, draw_levels
+from discrax.core.levels import at_level, bar_missing, draw_levels
 from discrax.core.space import Space
 from discrax.core.statistics import compensated_add
 from discrax.core.target import (
@@ -95,14 +96,28 @@ class Gibbs(Kernel):
 class ChromaticGibbs(Kernel):
     """Redraws all sites in a step, one colour after another."""
 
+    colours: Int[Array, " n"] | None = None  # of the target it was prepared for
+    num_colours: int = eqx.field(static=True, default=0)
     needs: ClassVar[tuple[type[Target], ...]] = (Coloured, ExactRatios)
+
+    def prepare(self, target: Target, *, tuning: bool = False, draws: Any = None) -> tuple["ChromaticGibbs", None]:
+        """With the colours of the target's graph."""
+        colouring = offered(target, Coloured)
+        assert colouring is not None
+        try:
+            colours = np.asarray(colouring.colours(), np.int32).reshape(-1)
+        except jax.errors.TracerArrayConversionError:
+            raise ValueError(
+                "The colours of a graph must be known before a program is compiled, but the kernel was given a target "
+                "inside of one; pass kernel.prepare(target)[0] instead of the kernel."
+            ) from None
+        return ChromaticGibbs(jnp.asarray(colours), int(colours.max()) + 1), None
 
     def init(self, target: Target, x: Integer[Array, "*shape"]) -> State:
         return _start(target, x)
 
     def step(self, key: PRNGKeyArray, target: Target, state: State) -> tuple[State, Info]:
-        space, colouring = target.space, offered(target, Coloured)
-        assert colouring is not None
+        space, ready = target.space, self if self.colours is not None else self.prepare(target)[0]
         bits = random.words(key, space.num_sites)  # a site is redrawn once, so one word each lasts the sweep
         position, error = state.cache
 
@@ -112,20 +127,20 @@ class ChromaticGibbs(Kernel):
             tempered = effective_ratios(target, x, raw)
             flat = x.reshape(-1)
             new, changes, invalid = _redraw(bits, space, flat, raw.reshape(tempered.shape), tempered)
-            is_turn = colouring.colours.reshape(-1) == colour
+            is_turn = ready.colours == colour
             x = jnp.where(is_turn, new, flat).reshape(space.shape)
             value, error = compensated_add(value, error, jnp.sum(jnp.where(is_turn, changes, 0)))
             return x, value, error, is_invalid | jnp.any(is_turn & invalid)
 
         carry = (state.x, state.log_prob, error, jnp.zeros((), bool))
-        if colouring.num_colours > _UNROLLED:
-            carry = jax.lax.fori_loop(0, colouring.num_colours, redraw_colour, carry)
+        if ready.num_colours > _UNROLLED:
+            carry = jax.lax.fori_loop(0, ready.num_colours, redraw_colour, carry)
         else:
-            for colour in range(colouring.num_colours):
+            for colour in range(ready.num_colours):
                 carry = redraw_colour(colour, carry)
         x, value, error, is_invalid = carry
         after = State(x, value, (position, error))
-        return after, scalar_info(1, True, space.distance(state.x, x), colouring.num_colours, is_invalid)
+        return after, scalar_info(1, True, space.distance(state.x, x), ready.num_colours, is_invalid)
 
 
 class LayerGibbs(Kernel):
@@ -145,7 +160,7 @@ class LayerGibbs(Kernel):
         if space.has_two_levels:
             new = random.to_uniform(bits[hidden.size :]) < jax.nn.sigmoid(logits[:, 0])
         else:
-            new = draw_levels(bits[hidden.size :], logits)
+            new = draw_levels(bits[hidden.size :], bar_missing(logits, space.levels_at()))
         x = materialised(new.astype(space.dtype).reshape(space.shape))
         if space.frozen is not None:
             x = jnp.where(space.frozen.mask, state.x, x)

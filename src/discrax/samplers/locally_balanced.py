@@ -44,45 +44,36 @@ from discrax.samplers.selection import (
 )
 
 
-class GWG(PathKernel):
+class _WeightedPath(PathKernel):
+    path_length: Float[Array, ""]
+    capacity: int = eqx.field(static=True)
+    balancing: Balancing
+    with_replacement: eqx.AbstractClassVar[bool]
+    target_rate: ClassVar[float] = 0.574
+    uses_gradient: ClassVar[bool] = True
+
+    def __init__(self, path_length: float = 1.0, balancing: str | Balancing = "sqrt"):
+        self.path_length, self.capacity = initial_length(path_length)
+        self.balancing = get_balancing(balancing)
+
+    def init(self, target: Target, x: Integer[Array, "*shape"]) -> State:
+        return start_state(target, x)
+
+    def step(self, key: PRNGKeyArray, target: Target, state: State) -> tuple[State, Info]:
+        return _step(self, key, target, state, replace=self.with_replacement)
+
+
+class GWG(_WeightedPath):
     """Gibbs with gradients: sites are drawn with replacement."""
 
-    path_length: Float[Array, ""]
-    capacity: int = eqx.field(static=True)
-    balancing: Balancing
-    target_rate: ClassVar[float] = 0.574
+    with_replacement: ClassVar[bool] = True
     exponent: ClassVar[float] = 1 / 2  # repeated sites are wasted, so its paths are shorter than those of PAS
-    uses_gradient: ClassVar[bool] = True
-
-    def __init__(self, path_length: float = 1.0, balancing: str | Balancing = "sqrt"):
-        self.path_length, self.capacity = initial_length(path_length)
-        self.balancing = get_balancing(balancing)
-
-    def init(self, target: Target, x: Integer[Array, "*shape"]) -> State:
-        return start_state(target, x)
-
-    def step(self, key: PRNGKeyArray, target: Target, state: State) -> tuple[State, Info]:
-        return _step(self, key, target, state, replace=True)
 
 
-class PAS(PathKernel):
+class PAS(_WeightedPath):
     """Path auxiliary sampler, or LBP-R: sites are drawn without replacement."""
 
-    path_length: Float[Array, ""]
-    capacity: int = eqx.field(static=True)
-    balancing: Balancing
-    target_rate: ClassVar[float] = 0.574
-    uses_gradient: ClassVar[bool] = True
-
-    def __init__(self, path_length: float = 1.0, balancing: str | Balancing = "sqrt"):
-        self.path_length, self.capacity = initial_length(path_length)
-        self.balancing = get_balancing(balancing)
-
-    def init(self, target: Target, x: Integer[Array, "*shape"]) -> State:
-        return start_state(target, x)
-
-    def step(self, key: PRNGKeyArray, target: Target, state: State) -> tuple[State, Info]:
-        return _step(self, key, target, state, replace=False)
+    with_replacement: ClassVar[bool] = False
 
 
 def log_weights(
@@ -97,7 +88,9 @@ def log_weights(
     return log_sum_exp_levels(moves), moves
 
 
-def _step(kernel: GWG | PAS, key: PRNGKeyArray, target: Target, state: State, *, replace: bool) -> tuple[State, Info]:
+def _step(
+    kernel: _WeightedPath, key: PRNGKeyArray, target: Target, state: State, *, replace: bool
+) -> tuple[State, Info]:
     space, x = target.space, state.x.reshape(-1)
     n, capacity = space.num_sites, min(kernel.capacity, space.num_sites)
     for_length, for_path, for_levels, for_decision = random.split(key, 4)

@@ -56,7 +56,7 @@ class RandomWalk(PathKernel):
         is_used = picks < n
         sites = space.free_site(jnp.where(is_used, picks, 0))
         old = x[sites].astype(jnp.int32)
-        new = jnp.where(is_used, self._moved(for_levels, old, space.num_levels), old)
+        new = jnp.where(is_used, self._moved(for_levels, old, space.levels_at(sites)), old)
         # Unused entries point to a site of their own choice with its old code: they change nothing.
         old, new = old.astype(space.dtype), new.astype(space.dtype)
         drop_unused = jnp.where(is_used, sites, n)
@@ -77,7 +77,7 @@ class RandomWalk(PathKernel):
         jump = jnp.where(decision.is_accepted, space.distance(old, new), 0)
         return after, scalar_info(decision.accept_prob, decision.is_accepted, jump, 1, decision.is_invalid)
 
-    def _moved(self, key: PRNGKeyArray, old: Int[Array, " k"], num_levels: int) -> Int[Array, " k"]:
+    def _moved(self, key: PRNGKeyArray, old: Int[Array, " k"], num_levels: int | Int[Array, " k"]) -> Int[Array, " k"]:
         if self.reach is None:
             return (old + 1 + random.integers(key, old.shape[0], num_levels - 1)) % num_levels
         steps = random.integers(key, old.shape[0], 2 * self.reach) - self.reach

@@ -40,7 +40,7 @@ from jaxtyping import Array, Bool, Float, Int, Integer, PRNGKeyArray
 from discrax.core import random
 from discrax.core.checks import checked_arguments
 from discrax.core.kernel import Info, Kernel, State, scalar_info
-from discrax.core.levels import draw_levels, is_level
+from discrax.core.levels import bar_missing, draw_levels, is_level
 from discrax.core.stochastic import (
     Average,
     StochasticTarget,
@@ -193,6 +193,7 @@ class MinibatchGibbs(_FromBatches):
             return base.log_phi(base.psi(e, xi))
 
         values = jax.vmap(value)(jnp.arange(space.num_levels, dtype=here.dtype))
+        values = bar_missing(values, space.levels_at(site))
         is_invalid = jnp.any(jnp.isnan(values) | jnp.isposinf(values))
         level = _index(for_level, temper(target, jnp.where(is_invalid, 0, values)))
         code = jnp.where(is_invalid, here[site], level.astype(here.dtype))

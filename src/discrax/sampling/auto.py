@@ -130,7 +130,7 @@ def candidates_for(target: Target, *, differentiable: bool) -> Iterator[tuple[st
         return
     colouring = offered(target, Coloured)
     has_ratios = offered(target, ExactRatios) is not None
-    if colouring is not None and has_ratios and colouring.num_colours <= _MOST_COLOURS:
+    if colouring is not None and has_ratios and colouring.colours().max() < _MOST_COLOURS:
         yield "gibbs, chromatic", gibbs("chromatic")
     names = []
     if not has_ratios:  # a gradient may tell little of what a change of one site does; Gibbs sees it

@@ -63,7 +63,7 @@ def minimise_expected(
     """Samples, scores the chains' last states, and evaluates the best of them.
 
     - `sampler`: a kernel for stochastic targets with a falling temperature, such as `discrax.samplers.sgdld`.
-    - `init`: states to begin with; by default those of `target.start(key, num_chains)` where it has one.
+    - `init`: states to begin with; by default those of `target.init(key, num_chains)` where it has one.
     - `num_rescoring`, `num_evaluation`: mini-batches that states are scored and the best one is evaluated with.
 
     Ctrl-C or SIGTERM ends the search where the chains are, and scoring after the mini-batches that were seen.
@@ -76,9 +76,9 @@ def minimise_expected(
     needed = 40.0 * num_chains * space.num_sites * space.num_levels
     check_memory(f"A search of {num_chains:,} chains on {space.num_sites:,} sites", needed, "use fewer num_chains")
     for_search, for_rescoring, for_evaluation = _three_keys(key)
-    if init is None and hasattr(target, "start"):
-        for_start, for_search = random.split(for_search, 2)
-        init = target.start(for_start, num_chains)  # pyright: ignore[reportAttributeAccessIssue]
+    if init is None and hasattr(target, "init"):
+        for_init, for_search = random.split(for_search, 2)
+        init = target.init(for_init, num_chains)  # pyright: ignore[reportAttributeAccessIssue]
     thinning = math.gcd(num_steps, 1000)  # nothing is kept of the chains but where they end
     with Interrupts() as interrupts:
         result = sample(

@@ -18,13 +18,15 @@ _MEASURED_AT = 0.25  # of a budget: the first states take longer to repair than 
 _GRACE = 1.0  # seconds of repair after an interruption
 
 
-class Found(NamedTuple):
+class Candidate(NamedTuple):
+    """A state that may be the solution, and what it is worth."""
+
     state: Integer[np.ndarray, " n"]
     objective: float
     is_feasible: bool
     violations: float
 
-    def is_worse_than(self, other: "Found", problem: Problem) -> bool:
+    def is_worse_than(self, other: "Candidate", problem: Problem) -> bool:
         """Feasible states first, then those with a number for an objective, then fewer violations, then the best."""
         mine, its = self._rank(), other._rank()
         return mine < its if mine != its else problem.is_better(other.objective, self.objective)
@@ -34,10 +36,11 @@ class Found(NamedTuple):
         return self.is_feasible, bool(np.isfinite(self.objective)), -violations
 
 
-def judged(problem: Problem, state: Integer[np.ndarray, " n"]) -> Found:
+def evaluate(problem: Problem, state: Integer[np.ndarray, " n"]) -> Candidate:
+    """By the true objective."""
     objective, is_feasible = float(problem.objective(state)), bool(problem.is_feasible(state))
     violations = 0.0 if is_feasible else float(problem.violations(state))
-    return Found(state, objective, is_feasible and bool(np.isfinite(objective)), violations)
+    return Candidate(state, objective, is_feasible and bool(np.isfinite(objective)), violations)
 
 
 def is_number(problem: Problem, states: Integer[np.ndarray, "states n"]) -> Bool[np.ndarray, " states"]:
@@ -48,12 +51,13 @@ def is_number(problem: Problem, states: Integer[np.ndarray, "states n"]) -> Bool
 class Finish:
     """Takes reports on the way, and makes solutions of the last ones."""
 
-    def __init__(self, problems: Sequence[Problem], starts: Sequence[Integer[np.ndarray, "chains _"]], clock: Clock):
+    def __init__(self, problems: Sequence[Problem], init: Sequence[Integer[np.ndarray, "chains _"]], clock: Clock):
         self._problems, self._clock = problems, clock
         self._round_seconds: float | None = None  # to repair a state of each problem
-        self.reports = [_before(states) for states in starts]
+        self.reports = [_before(states) for states in init]
 
     def take(self, reports: Sequence[Report]) -> None:
+        """Keeps the last report of each problem."""
         self.reports = list(reports)
 
     def prepare(self, report_seconds: float) -> None:
@@ -63,14 +67,14 @@ class Finish:
             return
         if self._round_seconds is None and self.reports[0].fraction >= _MEASURED_AT:
             begin = self._clock.seconds()
-            self._repaired(0, 0, lambda: self._clock.seconds() - begin > _SHARE_OF_REPAIR * budget)
+            self._repair(0, 0, lambda: self._clock.seconds() - begin > _SHARE_OF_REPAIR * budget)
             self._round_seconds = (self._clock.seconds() - begin) * len(self._problems)
         repair = self._round_seconds or 0.0
         self._clock.reserve(report_seconds + max(repair, min(_MOST_REPAIRED * repair, _SHARE_OF_REPAIR * budget)))
 
-    def found(self, interrupts: Interrupts) -> list[Found]:
+    def choose(self, interrupts: Interrupts) -> list[Candidate]:
         """The best repaired state of each problem: one is repaired in any case, and more as long as there is time."""
-        best: list[Found | None] = [None] * len(self._problems)
+        best: list[Candidate | None] = [None] * len(self._problems)
         begin = self._clock.seconds()
 
         def left() -> float:
@@ -82,7 +86,7 @@ class Finish:
             for turn in range(_MOST_REPAIRED):
                 for i, problem in enumerate(self._problems):
                     if turn < len(self.reports[i].best_states):
-                        one, before = self._repaired(i, turn, lambda: left() <= 0), best[i]
+                        one, before = self._repair(i, turn, lambda: left() <= 0), best[i]
                         if before is None or before.is_worse_than(one, problem):
                             best[i] = one
                 if left() < (self._clock.seconds() - begin) / (turn + 1):
@@ -90,7 +94,7 @@ class Finish:
         except KeyboardInterrupt:  # the second signal, which waits for nothing
             interrupts.requested = True
         return [
-            judged(problem, self._state(i, 0)) if one is None else one
+            evaluate(problem, self._state(i, 0)) if one is None else one
             for i, (problem, one) in enumerate(zip(self._problems, best, strict=True))
         ]
 
@@ -99,13 +103,13 @@ class Finish:
         chain = np.argsort(-report.best_values, kind="stable")[turn]
         return np.asarray(report.best_states[chain][:n])  # what padding added is cut off
 
-    def _repaired(self, i: int, turn: int, is_over: Callable[[], bool]) -> Found:
+    def _repair(self, i: int, turn: int, is_over: Callable[[], bool]) -> Candidate:
         problem, state = self._problems[i], self._state(i, turn)
         try:
             state = np.asarray(problem.repair_in_time(state, is_over))
         except Exception as error:  # of a user's function: what was found is not lost for that
             warnings.warn(f"A state is left as it was found, for its repair failed: {error}", stacklevel=2)
-        return judged(problem, state)
+        return evaluate(problem, state)
 
 
 def _before(states: Integer[np.ndarray, "chains n"]) -> Report:

@@ -1,4 +1,4 @@
-"""Instances of different size as one program: sites that are added are pinned to 0 by a field no search overcomes."""
+"""Instances of different size as one program: sites that are added are frozen."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,13 +13,11 @@ from discrax.problems.problem import BinaryQuadratic, Problem
 from discrax.targets.coupling import Dense, Sparse
 from discrax.targets.quadratic import Quadratic
 
-_PINNED = 1e6  # times the largest weight
 
-
-def padded(
-    problems: Sequence[Problem], starts: Sequence[Integer[np.ndarray, "chains _"]]
+def pad(
+    problems: Sequence[Problem], init: Sequence[Integer[np.ndarray, "chains _"]]
 ) -> tuple[list[Quadratic], Integer[np.ndarray, "instances chains size"]]:
-    """Targets and start states of one shape: dense matrices if any instance is dense, else neighbour lists."""
+    """Targets and first states of one shape: dense matrices if any instance is dense, else neighbour lists."""
     models = []
     for problem in problems:
         if not isinstance(problem.model, BinaryQuadratic):
@@ -32,9 +30,10 @@ def padded(
         lists = [Sparse(model.edges, model.weights, (size,)) for model in models]
         degree = max(each.weights.shape[1] for each in lists)
         couplings = [_of_degree(each, degree) for each in lists]
-    targets = [_target(model, coupling, size) for model, coupling in zip(models, couplings, strict=True)]
-    x = np.zeros((len(models), len(starts[0]), size), np.int8)
-    for i, states in enumerate(starts):
+    is_padded = any(model.num_sites < size for model in models)
+    targets = [_target(model, coupling, size, is_padded) for model, coupling in zip(models, couplings, strict=True)]
+    x = np.zeros((len(models), len(init[0]), size), np.int8)
+    for i, states in enumerate(init):
         x[i, :, : states.shape[1]] = states
     return targets, x
 
@@ -44,9 +43,7 @@ def _of_degree(coupling: Sparse, degree: int) -> Sparse:
     return replaced(coupling, indices=jnp.pad(coupling.indices, wider), weights=jnp.pad(coupling.weights, wider))
 
 
-def _target(model: BinaryQuadratic, coupling: Dense | Sparse, size: int) -> Quadratic:
-    largest = max(np.abs(model.linear).max(initial=0), np.abs(model.weights).max(initial=0), 1e-6)
-    linear = np.full(size, -_PINNED * largest)
+def _target(model: BinaryQuadratic, coupling: Dense | Sparse, size: int, is_padded: bool) -> Quadratic:
+    linear, added = np.zeros(size), np.arange(size) >= model.num_sites
     linear[: model.num_sites] = model.linear
-    # Every site a colour of its own: colourings of different instances have different numbers of colours.
-    return Quadratic(Binary(size), coupling, linear, colouring=False)
+    return Quadratic(Binary(size, frozen=added if is_padded else None), coupling, linear)

@@ -58,11 +58,12 @@ def make_schedule(
     kind = "geometric" if kind in ("auto", "exponential") else kind
     if kind not in KINDS:
         raise ValueError(f"Unknown schedule {kind!r}; known: {', '.join(KINDS)}.")
-    hot, cold = suitable_betas(problem, clock) if betas is None else checked_betas(betas)
+    hot, cold = suitable_betas(problem, clock) if betas is None else check_betas(betas)
     return Schedule(hot, cold, kind)
 
 
-def checked_betas(betas: Any, *, may_be_equal: bool = False) -> tuple[float, float]:
+def check_betas(betas: Any, *, may_be_equal: bool = False) -> tuple[float, float]:
+    """Two inverse temperatures, hot < cold."""
     try:
         hot, cold = map(float, betas if isinstance(betas, Sequence | np.ndarray) else ())
     except (TypeError, ValueError, OverflowError):
@@ -88,13 +89,13 @@ def suitable_betas(problem: Problem, clock: Clock | None = None) -> tuple[float,
 
 
 def _costs_at_local_optima(
-    problem: Problem, clock: Clock | None = None, num_starts: int = 4
+    problem: Problem, clock: Clock | None = None, num_states: int = 4
 ) -> Float[np.ndarray, " costs"]:
     generator = np.random.default_rng(0)
     model = problem.model
-    starts = problem.start(generator, num_starts)
+    states = problem.init(generator, num_states)
     if isinstance(model, BinaryQuadratic):
-        return np.concatenate([_binary_costs(model, x, generator) for x in starts])
+        return np.concatenate([_binary_costs(model, x, generator) for x in states])
     if isinstance(model, Labelling):
         # A change of label costs about the edges it cuts: the mean degree, and one edge at least.
         degree = np.zeros(model.num_nodes)
@@ -110,11 +111,11 @@ def _sampled_costs(
     begin, found = 0.0 if clock is None else clock.seconds(), []
     space = problem.space
     for _ in range(_SAMPLED_CHANGES // _CHANGES_AT_ONCE):
-        x = problem.start(generator, _CHANGES_AT_ONCE)
+        x = problem.init(generator, _CHANGES_AT_ONCE)
         site = generator.integers(space.num_sites, size=(_CHANGES_AT_ONCE, 1))
         shift = generator.integers(1, max(space.num_levels, 2), size=(_CHANGES_AT_ONCE, 1))
         y = x.copy()
-        changed = (np.take_along_axis(x, site, 1).astype(np.int64) + shift) % space.num_levels
+        changed = (np.take_along_axis(x, site, 1).astype(np.int64) + shift) % np.asarray(space.levels_at(site))
         np.put_along_axis(y, site, changed.astype(y.dtype), 1)
         found.append(np.abs(_changes(problem.target, x, y)))
         if clock is not None and clock.seconds() - begin > _SHARE_OF_COSTS * (clock.budget.seconds or np.inf):

@@ -26,7 +26,7 @@ from jaxtyping import Float, Integer
 from discrax.problems.problem import BinaryQuadratic, Labelling
 from discrax.solving.clock import Budget, Clock, Reports
 from discrax.solving.engine import Report
-from discrax.solving.schedules import KINDS, Schedule, checked_betas
+from discrax.solving.schedules import KINDS, Schedule, check_betas
 from discrax.solving.sites_chains import BinaryChains, Chains, LabelChains
 
 SCHEDULES = ("auto", *KINDS, "tempering")
@@ -40,7 +40,7 @@ def search_by_sites(
     *,
     num_chains: int,
     seed: int,
-    start: Integer[np.ndarray, "*chains n"] | None,
+    init: Integer[np.ndarray, "*chains n"] | None,
     budget: Budget,
     betas: tuple[float, float] | None = None,
     schedule: str = "auto",
@@ -52,26 +52,26 @@ def search_by_sites(
     """Reports about every 0.2 s and at the end. A step is a sweep; a round of tempering is one for each rung.
 
     Chains are independent, and the best use of a time budget is one for each core. With a budget of steps, results
-    depend on the seed only. Given states to `start` from are kept if nothing better is found, and the first anneal
+    depend on the seed only. The states of `init` are kept if nothing better is found, and the first anneal
     begins half way to the cold end. `num_rounds` makes so many equal anneals of the budget instead, each but the first
     from where the chains are and with the share `reheat` of the schedule done. Local maxima at the end of an anneal,
     the scale of temperatures and compilation cost no steps; compilation costs no seconds either. `clock` is that of a
     search of which this is a part.
     """
     schedule = "geometric" if schedule == "exponential" else schedule
-    _check(model, num_chains, start, budget, betas, schedule, num_threads)
+    _check(model, num_chains, init, budget, betas, schedule, num_threads)
     chains = (
         LabelChains(model, num_chains, seed) if isinstance(model, Labelling) else BinaryChains(model, num_chains, seed)
     )
     num_threads = min(num_chains, num_threads or len(os.sched_getaffinity(0)))
     plan = _plan(schedule, num_rounds, reheat)
-    return _search(chains, start, clock or Clock(budget), betas, plan, num_threads)
+    return _search(chains, init, clock or Clock(budget), betas, plan, num_threads)
 
 
 def _check(
     model: BinaryQuadratic | Labelling,
     num_chains: int,
-    start: Integer[np.ndarray, "..."] | None,
+    init: Integer[np.ndarray, "..."] | None,
     budget: Budget,
     betas: tuple[float, float] | None,
     schedule: str,
@@ -84,16 +84,13 @@ def _check(
         raise ValueError("The model has no sites, so there is nothing to search. Give it at least one.")
     if num_levels < 1:
         raise ValueError(f"A labelling has at least one label, but got {num_levels}.")
-    if start is not None:
-        if start.shape not in ((num_sites,), (num_chains, num_sites)):
+    if init is not None:
+        if init.shape not in ((num_sites,), (num_chains, num_sites)):
             raise ValueError(
-                f"States to start from have shape ({num_sites},) or ({num_chains}, {num_sites}), "
-                f"but got shape {start.shape}."
+                f"init has shape ({num_sites},) or ({num_chains}, {num_sites}), but got shape {init.shape}."
             )
-        if start.min() < 0 or start.max() >= num_levels:
-            raise ValueError(
-                f"States to start from have codes 0 to {num_levels - 1}, but got {start.min()} to {start.max()}."
-            )
+        if init.min() < 0 or init.max() >= num_levels:
+            raise ValueError(f"init has codes 0 to {num_levels - 1}, but got {init.min()} to {init.max()}.")
     if num_chains < 1:
         raise ValueError(f"A search needs at least one chain, but num_chains is {num_chains}.")
     if num_threads is not None and num_threads < 1:
@@ -103,7 +100,7 @@ def _check(
     if (budget.seconds or 0) < 0 or (budget.num_steps or 0) < 0:
         raise ValueError(f"A budget is not negative, but got {budget}.")
     if betas is not None:
-        checked_betas(betas, may_be_equal=True)
+        check_betas(betas, may_be_equal=True)
     if schedule not in SCHEDULES:
         raise ValueError(f"The schedule is one of {', '.join(SCHEDULES)}, but got {schedule!r}.")
 
@@ -130,7 +127,7 @@ def _plan(schedule: str, num_rounds: int | None, reheat: float) -> list[_Phase]:
 
 def _search(
     chains: Chains,
-    start: Integer[np.ndarray, "*chains n"] | None,
+    init: Integer[np.ndarray, "*chains n"] | None,
     clock: Clock,
     betas: tuple[float, float] | None,
     plan: list[_Phase],
@@ -150,7 +147,7 @@ def _search(
             everywhere(chains.polish)
             slices.polish_seconds = clock.seconds() - begin
 
-        everywhere(functools.partial(chains.begin, start))
+        everywhere(functools.partial(chains.begin, init))
         hot, cold = chains.temperatures() if betas is None else betas
         holds_still = hot == cold  # the law at one temperature is wanted, not an anneal
         beta = hot
@@ -163,8 +160,8 @@ def _search(
             elif index > 0 and not phase.goes_on:
                 everywhere(chains.restart)
             kind = "linear" if phase.kind in ("auto", "tempering") else phase.kind
-            is_from_start = index == 0 and start is not None
-            path = Schedule((hot + cold) / 2 if is_from_start else hot, cold, kind)
+            begins_in_the_middle = index == 0 and init is not None
+            path = Schedule((hot + cold) / 2 if begins_in_the_middle else hot, cold, kind)
             group, num_rounds = 1 if ladder is None else len(ladder), 0
             slices.begin_phase(phase.end if ladder is None else 1.0)
             while count := slices.next_sweeps(group):

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 import numpy as np
 from jaxtyping import Float, Integer
 
-from discrax.core.space import code_dtype
+from discrax.core.sites import code_dtype
 from discrax.problems.graph import Graph
 from discrax.problems.problem import BinaryQuadratic, Labelling
 from discrax.solving import sites_kernels as kernels
@@ -28,13 +28,13 @@ class Chains(ABC):
         streams = kernels.streams(seed, num_chains + 1)
         self.streams, self.pilot_stream = streams[1:], streams[:1]
 
-    def begin(self, start: Integer[np.ndarray, "*chains n"] | None, low: int, high: int) -> None:
+    def begin(self, init: Integer[np.ndarray, "*chains n"] | None, low: int, high: int) -> None:
         """The first states are given or uniform. The best ones so far are the local maxima above them."""
-        if start is None:
+        if init is None:
             self.restart(low, high)
             given = self.states[low:high].copy()
         else:
-            given = np.broadcast_to(self.from_codes(start), self.states.shape)[low:high]
+            given = np.broadcast_to(self.from_codes(init), self.states.shape)[low:high]
         self.put(given, low, high)
         self.polish(low, high)
         self.put(given, low, high)

@@ -56,14 +56,14 @@ def temper(
         total += population.exchange(for_swaps, turn)
         turn, count = turn + 1, count + 1
         if count == _SWAPS_BETWEEN_TUNINGS:
-            population.betas = tuned(population.betas, total / count, gain=1 / np.sqrt(turn / count))
+            population.betas = tune_ladder(population.betas, total / count, gain=1 / np.sqrt(turn / count))
             total, count = np.zeros(rungs - 1), 0
         if is_due:
             yield from reports.telling(lambda: _report(population, clock))
     yield _report(population, clock)
 
 
-def tuned(
+def tune_ladder(
     betas: Float[np.ndarray, " rungs"], rates: Float[np.ndarray, " gaps"], gain: float
 ) -> Float[np.ndarray, " rungs"]:
     """The ladder with its gaps changed towards equal rates; its ends stay."""

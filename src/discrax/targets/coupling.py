@@ -1,8 +1,8 @@
 """Symmetric coupling matrices J, in the three structures that decide what arithmetic costs (and none at all).
 
 A structure has a pattern, who may be coupled to whom, and weights on it. The pattern is fixed when it is built and says
-which sites share a colour and whether there is a diagonal; it never looks at the weights, which are leaves that
-training or `equinox.tree_at` may change.
+whether there is a diagonal and, when asked, which sites share a colour; it never looks at the weights, which are leaves
+that training or `equinox.tree_at` may change.
 
 - `Dense`: an n x n array, in which every site may be coupled to every other and to itself; a product is a matrix
   product, a few changed sites add a few rows.
@@ -14,6 +14,7 @@ All act on the site axes of `e` and leave a trailing axis of levels alone, so on
 Potts (one-hot vectors).
 """
 
+import functools
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -25,8 +26,8 @@ from jax import lax
 from jaxtyping import Array, Float, Int
 
 from discrax.core.checks import as_array, real_array, yes_or_no
-from discrax.core.padding import padded_rows
-from discrax.core.space import checked_shape
+from discrax.core.sites import checked_shape
+from discrax.core.sparse import greedy_colouring, padded_rows
 
 
 def _over_levels(weights: Float[Array, "*shape"], e: Float[Array, "..."]) -> Float[Array, "..."]:
@@ -54,25 +55,13 @@ class Coupling(eqx.Module):
         """diag J, or None where the pattern has none."""
 
     @abstractmethod
-    def colour(self) -> np.ndarray:
-        """A colour per site; sites of one colour are not coupled."""
+    def colours(self) -> Int[np.ndarray, "*shape"]:
+        """A colour per site, 0, 1, ...; sites of one colour are not coupled."""
 
 
 def _among_neighbours(coupling: Coupling, sites: Int[Array, " k"]) -> Float[Array, "k k"]:
     indices, weights = coupling.neighbours(sites)
     return jnp.sum(jnp.where(indices[:, None, :] == sites[None, :, None], weights[:, None, :], 0), axis=-1)
-
-
-def greedy_colouring(neighbours: Sequence[Sequence[int] | np.ndarray]) -> np.ndarray:
-    """Colours the most connected sites first, each with the smallest colour its neighbours leave."""
-    n = len(neighbours)
-    colours, num_colours = np.full(n, -1), 0
-    last_to_see = np.full(n + 1, -1)  # of each colour; sites without a colour, -1, write to the last place
-    for site in sorted(range(n), key=lambda i: -len(neighbours[i])):
-        last_to_see[colours[np.asarray(neighbours[site], np.intp)]] = site
-        colours[site] = np.argmax(last_to_see[: num_colours + 1] != site)
-        num_colours = max(num_colours, int(colours[site]) + 1)
-    return colours
 
 
 class Uncoupled(Coupling):
@@ -90,7 +79,7 @@ class Uncoupled(Coupling):
     def diagonal(self) -> Float[Array, "*shape"] | None:
         return None
 
-    def colour(self) -> np.ndarray:
+    def colours(self) -> Int[np.ndarray, "*shape"]:
         return np.zeros(self.shape, np.int32)
 
 
@@ -127,7 +116,7 @@ class Dense(Coupling):
     def diagonal(self) -> Float[Array, "*shape"] | None:
         return jnp.diagonal(self.matrix).reshape(self.shape)
 
-    def colour(self) -> np.ndarray:
+    def colours(self) -> Int[np.ndarray, "*shape"]:
         return np.arange(len(self.matrix), dtype=np.int32).reshape(self.shape)
 
 
@@ -185,9 +174,16 @@ class Sparse(Coupling):
         itself = self.indices == jnp.arange(len(self.indices))[:, None]
         return jnp.sum(jnp.where(itself, self._weights_of(slice(None)), 0), axis=1).reshape(self.shape)
 
-    def colour(self) -> np.ndarray:
-        table = zip(np.asarray(self.indices), np.asarray(self.degrees), strict=True)
-        return greedy_colouring([row[:degree] for row, degree in table]).reshape(self.shape)
+    def colours(self) -> Int[np.ndarray, "*shape"]:
+        indices, degrees = np.asarray(self.indices), np.asarray(self.degrees)
+        exists = np.arange(indices.shape[1]) < degrees[:, None]
+        return _colours(np.append(0, np.cumsum(degrees)).tobytes(), indices[exists].tobytes()).reshape(self.shape)
+
+
+@functools.lru_cache(maxsize=2)
+def _colours(first: bytes, others: bytes) -> Int[np.ndarray, " n"]:
+    """Found once for a pattern: a pilot asks more than once."""
+    return greedy_colouring(np.frombuffer(first, np.int64), np.frombuffer(others, np.int32))
 
 
 class Lattice(Coupling):
@@ -268,11 +264,13 @@ class Lattice(Coupling):
     def diagonal(self) -> Float[Array, "*shape"] | None:
         return None
 
-    def colour(self) -> np.ndarray:
+    def colours(self) -> Int[np.ndarray, "*shape"]:
         if not self.periodic or all(size % 2 == 0 for size in self.shape):
             return np.indices(self.shape).sum(0).astype(np.int32) % 2
-        indices, _ = self.neighbours(jnp.arange(math.prod(self.shape), dtype=jnp.int32))
-        return greedy_colouring(np.asarray(indices).tolist()).reshape(self.shape)
+        sites = np.arange(math.prod(self.shape)).reshape(self.shape)
+        others = [np.roll(sites, by, axis) for axis in range(sites.ndim) for by in (-1, 1)]
+        first = np.arange(0, len(others) * sites.size + 1, len(others))
+        return greedy_colouring(first, np.stack(others, axis=-1).reshape(-1)).reshape(self.shape)
 
 
 def as_edges(graph) -> tuple[np.ndarray, np.ndarray | None, int]:

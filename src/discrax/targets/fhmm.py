@@ -10,7 +10,6 @@ one chain through `stay_logit`, so with the residual r_l = y_l - m_l every chang
 several sites is a sum over the sites and their pairs.
 """
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Integer
@@ -41,8 +40,6 @@ class FHMM(ExactRatios, LocalChanges, Coloured):
     noise_variance: Float[Array, ""]
     initial_logit: Float[Array, ""]
     stay_logit: Float[Array, ""]
-    colours: Int[Array, "L K"]
-    num_colours: int = eqx.field(static=True)
 
     def __init__(
         self,
@@ -59,7 +56,6 @@ class FHMM(ExactRatios, LocalChanges, Coloured):
         self.initial_logit = _finite("initial_logit", _logit(INITIAL) if initial_logit is None else initial_logit, 0)
         self.stay_logit = _finite("stay_logit", _logit(STAY) if stay_logit is None else stay_logit, 0)
         self.space = Binary((len(self.series), len(self.weights)))
-        self.colours, self.num_colours = _colouring(self.space.shape)
 
     @classmethod
     @checked_arguments
@@ -122,6 +118,9 @@ class FHMM(ExactRatios, LocalChanges, Coloured):
     def initial_logits(self) -> Float[Array, " 2"]:
         return jnp.stack([jnp.zeros_like(self.initial_logit), self.initial_logit])
 
+    def colours(self) -> Int[np.ndarray, "L K"]:
+        return _colours(self.space.shape)
+
     def log_prob(self, e: Float[Array, "L K"]) -> Float[Array, ""]:
         residual = self.series - e @ self.weights - self.offset
         stays = jnp.sum(e[1:] * e[:-1] + (1 - e[1:]) * (1 - e[:-1]))
@@ -182,8 +181,6 @@ class CategoricalFHMM(ExactRatios, LocalChanges, Coloured):
     noise_variance: Float[Array, ""]
     initial_logits: Float[Array, " C"]
     stay_logit: Float[Array, ""]
-    colours: Int[Array, "L K"]
-    num_colours: int = eqx.field(static=True)
 
     def __init__(
         self,
@@ -208,7 +205,6 @@ class CategoricalFHMM(ExactRatios, LocalChanges, Coloured):
             )
         self.stay_logit = _finite("stay_logit", _stay_logit(num_levels, STAY) if stay_logit is None else stay_logit, 0)
         self.space = Categorical((len(self.series), num_factors), num_levels)
-        self.colours, self.num_colours = _colouring(self.space.shape)
 
     @classmethod
     @checked_arguments
@@ -245,6 +241,9 @@ class CategoricalFHMM(ExactRatios, LocalChanges, Coloured):
     def level_means(self) -> Float[Array, "K C"]:
         """What each level of each factor adds to the mean of y_l."""
         return self.weights
+
+    def colours(self) -> Int[np.ndarray, "L K"]:
+        return _colours(self.space.shape)
 
     def log_prob(self, e: Float[Array, "L K C"]) -> Float[Array, ""]:
         fit = -jnp.sum(jnp.square(_residual(self, self.series, e))) / (2 * self.noise_variance)
@@ -316,12 +315,10 @@ def _pairs(time: Int[Array, " k"], factor: Int[Array, " k"]) -> tuple[Bool[Array
     return lag == 0, (lag == 1) & (factor[:, None] == factor[None])
 
 
-def _colouring(shape: tuple[int, ...]) -> tuple[Int[Array, "L K"], int]:
+def _colours(shape: tuple[int, ...]) -> Int[np.ndarray, "L K"]:
     """(l + k) mod K: it differs among the factors at one time, and from one time to the next in a chain."""
     length, num_factors = shape
-    num_colours = max(num_factors, 2)
-    colours = (np.arange(length)[:, None] + np.arange(num_factors)) % num_colours
-    return jnp.asarray(colours, jnp.int32), min(num_colours, int(colours.max()) + 1)
+    return (np.arange(length)[:, None] + np.arange(num_factors)) % max(num_factors, 2)
 
 
 def _finite(name: str, value: ArrayLike, num_axes: int) -> Array:

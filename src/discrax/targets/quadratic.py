@@ -12,7 +12,6 @@ z'Jz / 2.
 from collections.abc import Sequence
 from typing import TypeVar
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Integer
@@ -28,18 +27,13 @@ Family = TypeVar("Family", bound="Quadratic")
 
 
 class Quadratic(ExactRatios, LocalChanges, RatioUpdates, Coloured, QuadraticForm):
-    """log pi(x) = e' J e / 2 + b' e. `coupling` is J: a `Coupling`, or a symmetric matrix.
-
-    Without `colouring` every site has a colour of its own, which costs nothing to find.
-    """
+    """log pi(x) = e' J e / 2 + b' e. `coupling` is J: a `Coupling`, or a symmetric matrix."""
 
     space: Space
     coupling: Coupling
     linear: Float[Array, "..."]  # b, in the shape of the embedding
-    colours: Int[Array, "*shape"]
-    num_colours: int = eqx.field(static=True)
 
-    def __init__(self, space: Space, coupling, linear: ArrayLike = 0.0, *, colouring: bool = True):
+    def __init__(self, space: Space, coupling: Coupling | ArrayLike, linear: ArrayLike = 0.0):
         check_space(space)
         self.space = space
         self.coupling = coupling if isinstance(coupling, Coupling) else Dense(coupling, space.shape)
@@ -57,14 +51,14 @@ class Quadratic(ExactRatios, LocalChanges, RatioUpdates, Coloured, QuadraticForm
         except ValueError:
             raise ValueError(f"The field must broadcast to {embedded}, but has shape {linear.shape}.") from None
         self.linear = jnp.asarray(linear, jnp.result_type(float))
-        colours = self.coupling.colour() if colouring else np.arange(space.num_sites).reshape(space.shape)
-        self.colours = jnp.asarray(colours, jnp.int32)
-        self.num_colours = int(colours.max()) + 1
 
     @classmethod
     def _of(cls: type[Family], space: Space, coupling: Coupling, linear: ArrayLike) -> Family:
         """For the constructors of the families below, which add nothing but names."""
         return cls(space, coupling, linear)
+
+    def colours(self) -> Int[np.ndarray, "*shape"]:
+        return self.coupling.colours()
 
     def hessian(self) -> tuple[Int[np.ndarray, "m 2"], Float[np.ndarray, " m"]]:
         sites = np.arange(self.space.num_sites, dtype=np.int32)

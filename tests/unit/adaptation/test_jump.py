@@ -56,6 +56,7 @@ def test_robust_probes_find_both_knobs_from_a_bad_start():
     assert "probes" in str(report)
 
 
+@pytest.mark.slow
 def test_any_scale_probes_find_the_ridge_beside_the_other_summit():
     """On a rotated Gaussian the jump has a low summit at (infinity, 1) and a high one on a ridge near (2, 0.7)."""
     target = dx.targets.LatticeGaussian.rotation(0, 100, 2.0, centre=10.0)
@@ -109,6 +110,7 @@ def test_gamma_changes_direction_where_the_jump_falls_and_may_change_sign():
     assert float(result.kernel.gamma) == pytest.approx(-1.0, abs=0.4)
 
 
+@pytest.mark.slow
 def test_a_scale_with_an_optimal_rate_can_be_searched_by_jump_too():
     target = dx.targets.Bernoulli(np.random.default_rng(0).uniform(0.2, 0.8, 30))
     result = dx.sample(

@@ -8,7 +8,7 @@ import scipy.special
 
 from discrax.core import random
 from discrax.core.levels import at_level, draw_levels, is_level, log_sum_exp_levels
-from discrax.core.space import code_dtype
+from discrax.core.sites import code_dtype
 
 from ..helpers import P_VALUE, chi_square_p_value, one_hot
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discrax import Binary, Categorical, Ordinal, Spin
-from discrax.core.space import code_dtype
+from discrax.core.sites import code_dtype
 
 from ..helpers import P_VALUE, brute_force_ratios, chi_square_p_value, one_hot
 

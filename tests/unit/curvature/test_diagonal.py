@@ -5,10 +5,10 @@ import sys
 import numpy as np
 import pytest
 
+from discrax.core.sparse import greedy_colouring
 from discrax.curvature import norm, semidefinite
 from discrax.curvature.diagonal import lambda_shift, smallest_norm, smallest_trace
 from discrax.curvature.matrices import off_diagonal
-from discrax.curvature.trace import greedy_colours
 
 scipy_sparse = pytest.importorskip("scipy.sparse")
 J = 0.4407
@@ -254,7 +254,7 @@ def test_dense_and_sparse_agree():
 
 def test_neighbours_differ_in_colour():
     graph = off_diagonal(scale_free(200))
-    colours = greedy_colours(graph)
+    colours = greedy_colouring(graph.indptr, graph.indices)
     rows, columns = graph.nonzero()
     assert np.all(colours[rows] != colours[columns])
     assert 3 <= colours.max() + 1 <= 10

@@ -102,6 +102,18 @@ def test_an_interrupted_search_returns_what_it_has():
     )
     assert len(calls) == 1
     assert len(found) == 3
+
+
+def test_an_interrupt_function_is_asked_until_it_says_so():
+    calls = []
+    bqm = random_model("SPIN", 30)
+    DiscraxSampler().sample(
+        bqm, num_reads=2, num_sweeps=200_000_000, seed=1, interrupt_function=lambda: calls.append(1) or len(calls) == 5
+    )
+    assert len(calls) == 5
+    found = DiscraxSampler().sample(bqm, num_reads=2, num_sweeps=20, seed=1, interrupt_function=lambda: False)
+    whole = DiscraxSampler().sample(bqm, num_reads=2, num_sweeps=20, seed=1)
+    np.testing.assert_array_equal(found.record.sample, whole.record.sample)
     dimod.testing.assert_response_energies(found, bqm)
 
 

@@ -81,13 +81,17 @@ def test_a_signal_keeps_what_was_learnt(tmp_path, signalled, undisturbed, number
     assert same(resumed, undisturbed)
 
 
+EVERY = [4, pytest.param(1, marks=pytest.mark.slow)]  # so many writes apart
+
+
+@pytest.mark.parametrize("every", EVERY)
 @pytest.mark.parametrize("kind", ["full", "denied"])
-def test_a_disk_that_cannot_be_written_ends_with_a_sentence_and_all_that_was_learnt(tmp_path, undisturbed, kind):
+def test_a_disk_that_cannot_be_written_ends_with_a_sentence_and_all_that_was_learnt(tmp_path, undisturbed, kind, every):
     with faulty_files(tmp_path) as counted:
         pcd(KEY, MODEL, DATA, out=tmp_path / "counted", **SETTINGS)
     assert counted.count > 20
     outcomes = set()
-    for at in range(1, counted.count + 1):
+    for at in range(1, counted.count + 1, every):
         folder = tmp_path / f"run-{at}"
         with faulty_files(folder, kind, at=at):
             try:
@@ -105,11 +109,12 @@ def test_a_disk_that_cannot_be_written_ends_with_a_sentence_and_all_that_was_lea
     assert outcomes == {"refused", "stopped"}
 
 
-def test_dead_inside_any_write_the_run_can_be_resumed(tmp_path, undisturbed):
+@pytest.mark.parametrize("every", EVERY)
+def test_dead_inside_any_write_the_run_can_be_resumed(tmp_path, undisturbed, every):
     with faulty_files(tmp_path) as counted:
         pcd(KEY, MODEL, DATA, out=tmp_path / "counted", **SETTINGS)
     resumed_from = set()
-    for at in range(1, counted.count + 1):
+    for at in range(1, counted.count + 1, every):
         folder = tmp_path / f"run-{at}"
         with faulty_files(folder, "dead", at=at), suppress(UnusableFile):
             pcd(KEY, MODEL, DATA, out=folder, **SETTINGS)

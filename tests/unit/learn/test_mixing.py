@@ -38,7 +38,7 @@ def test_curves_begin_at_the_common_start_and_end_at_the_target(curves):
 @pytest.mark.slow
 def test_a_kernel_is_tuned_before_the_run():
     start = np.ones((3, 3), np.int8)
-    settings = {"starts": start, "num_chains": 100, "num_warmup": 100, **SETTINGS}
+    settings = {"init": start, "num_chains": 100, "num_warmup": 100, **SETTINGS}
     curve = mixing_curves(jax.random.key(0), ISING, {"Langevin": dmala(step_size=0.1)}, **settings)["Langevin"]
     assert curve.acceptance == pytest.approx(0.574, abs=0.1)  # with this step size it would be near 1
     assert curve.mean[0] == pytest.approx(float(log_prob(ISING, jnp.asarray(start))), rel=1e-5)

@@ -65,7 +65,7 @@ def test_what_is_trained():
     assert spec.couplings is True
     assert all(jax.tree.leaves(spec.network.layers[0].weight))
     ising = trained_parts(targets.Ising.dense(np.ones((3, 3)) - np.eye(3)))
-    assert (ising.coupling.matrix, ising.linear, ising.colours) == (True, True, False)
+    assert (ising.coupling.matrix, ising.linear) == (True, True)
     frozen = NetworkModel(mean_of_image, Binary((2, 2), frozen=np.eye(2, dtype=bool)))
     assert not any(jax.tree.leaves(trained_parts(frozen)))
 

@@ -42,7 +42,7 @@ KEYS = {"int": 0, "numpy": np.int64(3), "float": 1.5, "batch": jax.random.split(
 VERBS = {
     "pcd": lambda key: pcd(key, model(), ROWS),
     "ais": lambda key: ais(key, model()),
-    "mixing_curves": lambda key: mixing_curves(key, model(), {"a": "rwm"}, starts=ROWS[0], num_steps=2, every=1),
+    "mixing_curves": lambda key: mixing_curves(key, model(), {"a": "rwm"}, init=ROWS[0], num_steps=2, every=1),
     "snapshots": lambda key: snapshots(key, model(), "rwm"),
     "train_rbm": lambda key: train_rbm(key, ROWS, 2),
     "random_couplings": lambda key: random_couplings(key, 3),
@@ -98,7 +98,7 @@ def test_pcd_refuses(settings, sentence):
 
 
 def curves(**settings):
-    defaults = {"samplers": {"a": "rwm"}, "starts": ROWS[0], "num_steps": 2, "every": 1, "num_chains": 2}
+    defaults = {"samplers": {"a": "rwm"}, "init": ROWS[0], "num_steps": 2, "every": 1, "num_chains": 2}
     return mixing_curves(KEY, model(), **(defaults | settings))
 
 
@@ -111,7 +111,7 @@ OTHERS = [
     (lambda: curves(num_chains=2.5), "num_chains must be a whole number"),
     (lambda: curves(num_warmup=-1), "num_warmup must be at least 0"),
     (
-        lambda: mixing_curves(KEY, None, {"a": "rwm"}, starts=ROWS[0], num_steps=1),
+        lambda: mixing_curves(KEY, None, {"a": "rwm"}, init=ROWS[0], num_steps=1),
         "target must be (a discrax|of type) Target",
     ),
     (lambda: rbm_log_Z("x"), "machine must be an RBM or a CategoricalRBM, but got 'x'"),

@@ -217,7 +217,7 @@ def test_a_steady_rule_follows_a_target_that_changes():
         (DATA, {"sampler": "pavg"}, "wants a matrix of second derivatives"),
         (DATA, {"adaptation": "none"}, "adaptation is 'auto', None or a rule"),
         (DATA, {"learning_rate": -1.0}, "learning_rate must be greater than 0"),
-        (DATA, {"starts": DATA[:7]}, "multiple of 100 states"),
+        (DATA, {"init": DATA[:7]}, "multiple of 100 states"),
     ],
 )
 def test_bad_input(data, settings, sentence):

@@ -28,7 +28,7 @@ def output_by_hand(multiplies, inputs, factors):
 def test_error_is_that_of_the_tree():
     circuit = ApproximateCircuit.simulated(4, num_units=3, batch_size=5)
     xi = circuit.draw(jax.random.key(0), jnp.int32(0))
-    x = circuit.start(jax.random.key(1), 1)[0]
+    x = circuit.init(jax.random.key(1), 1)[0]
     taken = np.isin(np.arange(NUM_NODES), x)
     errors = []
     for inputs, delta in zip(np.asarray(xi.inputs, np.float64), np.asarray(xi.errors, np.float64), strict=True):
@@ -48,7 +48,7 @@ def test_a_batch_tells_every_swap():
         by_psi = value_and_changes(lambda x: circuit.psi(circuit.space.embed(x), xi), circuit.space, x)
         return evaluate_batch(circuit, x, xi), by_psi
 
-    for x in circuit.start(jax.random.key(3), 4):
+    for x in circuit.init(jax.random.key(3), 4):
         told, (here, changes) = both(x)
         assert float(told.here) == pytest.approx(float(here), rel=1e-4)
         np.testing.assert_allclose(told.changes, changes, atol=2e-4)
@@ -61,7 +61,7 @@ def test_chains_keep_units_apart():
     circuit = ApproximateCircuit.simulated(0, 5)
     result = dx.sample(
         jax.random.key(0), circuit, dx.samplers.sgdld(step_size=0.9, temperature=1e4),
-        num_chains=4, num_warmup=0, num_samples=200, init=circuit.start(jax.random.key(1), 4),
+        num_chains=4, num_warmup=0, num_samples=200, init=circuit.init(jax.random.key(1), 4),
         adaptation=None, progress=False,
     )  # fmt: skip
     assert result.draws is not None

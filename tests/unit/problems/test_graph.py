@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from discrax.problems import Graph
+from discrax.problems import Graph, MaxCut
 
 EDGES, WEIGHTS = np.array([[0, 1], [0, 3], [1, 3], [2, 3]]), np.array([1.0, -2.0, 0.5, 3.0])
 
@@ -42,10 +42,12 @@ def test_the_same_graph_from_every_source(source):
     np.testing.assert_array_equal(graph.node_weights, 1)
 
 
-def test_a_file_is_a_source(tmp_path):
+def test_a_file_is_what_problems_take(tmp_path):
     (tmp_path / "graph.mc").write_text("4 2\n1 2 5\n3 4 1\n")
     for path in (tmp_path / "graph.mc", str(tmp_path / "graph.mc")):
-        np.testing.assert_array_equal(Graph.of(path).weights, [5, 1])
+        np.testing.assert_array_equal(MaxCut(path).graph.weights, [5, 1])
+        with pytest.raises(TypeError, match=r"takes what is in memory, but got .*; use read_graph for a file"):
+            Graph.of(path)
 
 
 def test_degrees_density_and_neighbours():

@@ -235,7 +235,7 @@ def test_objectives_of_integers_are_exact():
 @problems
 def test_batches_and_descriptions(name):
     problem = PROBLEMS[name](random_graph(3))
-    x = problem.start(np.random.default_rng(0), 6)
+    x = problem.init(np.random.default_rng(0), 6)
     assert x.shape == (6, 7)
     problem.space.check(x)
     batch = x.reshape(2, 3, 7)
@@ -287,7 +287,7 @@ def test_a_graph_without_edges():
     partition = Partition(empty, 3)
     assert partition.edge_cut_ratio(np.array([0, 1, 2, 0])) == 0
     for problem in (MIS(empty), MaxClique(empty), MaxCut(empty), partition):
-        x = jnp.asarray(problem.start(np.random.default_rng(0), 1)[0])
+        x = jnp.asarray(problem.init(np.random.default_rng(0), 1)[0])
         assert np.isfinite(problem.target.log_prob(problem.space.embed(x)))
 
 
@@ -369,7 +369,7 @@ def test_sizes_of_parts_are_equal_up_to_one(seed, n, k):
     assert np.ptp(problem.sizes(problem.repair(x))) <= 1
     assert (problem.violations(x) == 0) == (np.ptp(problem.sizes(x)) <= 1)
     assert (x != problem.repair(x)).sum() == problem.violations(x), "no more nodes move than have to"
-    assert problem.is_feasible(problem.start(rng, 4)).all()
+    assert problem.is_feasible(problem.init(rng, 4)).all()
 
 
 def test_repair_of_a_partition_cuts_little():
@@ -473,7 +473,7 @@ def test_a_custom_problem_on_labels_with_frozen_sites():
     problem = Custom(
         lambda e: jnp.sum(e[:, 0]), space, violations=lambda e: jnp.sum(e[1:] * e[:-1]), sense="min", penalty=2.0
     )
-    x = problem.start(np.random.default_rng(0), 8)
+    x = problem.init(np.random.default_rng(0), 8)
     space.check(x)
     repaired = [problem.repair(state) for state in x]
     space.check(np.stack(repaired))
@@ -518,4 +518,4 @@ def test_a_repair_that_returns_no_state_is_told_so():
 
 def test_first_states_have_the_type_of_the_space():
     graph = nx.path_graph(300)
-    assert Problem.start(Partition(graph, 200), np.random.default_rng(0), 4).max() > 127
+    assert Problem.init(Partition(graph, 200), np.random.default_rng(0), 4).max() > 127

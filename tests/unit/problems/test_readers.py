@@ -415,7 +415,7 @@ class TestExamples:
             example("G14")
 
 
-@pytest.mark.parametrize("text", ["800 4694\n", "4 3\n1 2\n2 3\n", "10 9\n9 8\n8 7\n"])
+@pytest.mark.parametrize("text", ["800 4694\n", "4 3\n1 2\n2 3\n", "10 9\n9 8\n8 7\n", "4 3\n3 2\n2 1\n1 0\n"])
 def test_a_header_without_its_edges_is_no_edge(tmp_path, text):
     with pytest.raises(
         ValueError, match=r"line 1: This announces .* or it is an edge itself. Give the file the ending"
@@ -424,9 +424,25 @@ def test_a_header_without_its_edges_is_no_edge(tmp_path, text):
     assert read_graph(write(tmp_path, "g.edges", text)).num_edges == text.count("\n")
 
 
-@pytest.mark.parametrize("text", ["0 1\n", "1 2\n", "1 2\n2 3\n", "3 1\n1 2\n2 3\n", "5 4\n1 9\n", "900 20\n0 1\n"])
+NO_HEADERS = [
+    *("0 1\n", "1 2\n", "1 2\n2 3\n", "3 1\n1 2\n2 3\n", "5 4\n1 9\n", "900 20\n0 1\n"),
+    *("0 1\n1 2\n", "1 2\n2 3\n3 1\n", "2 3\n3 4\n4 5\n5 6\n"),  # as many lines follow as the second number says
+]
+
+
+@pytest.mark.parametrize("text", NO_HEADERS)
 def test_edges_that_no_header_looks_like(tmp_path, text):
-    assert read_graph(write(tmp_path, "g.txt", text)).num_edges == text.count("\n")
+    graph = read_graph(write(tmp_path, "g.txt", text))
+    assert graph.num_edges == text.count("\n")
+    np.testing.assert_array_equal(graph.edges, read_graph(write(tmp_path, "g.edges", text)).edges)
+
+
+@pytest.mark.parametrize(
+    ("text", "size"), [("4 2\n1 2\n2 3\n", (4, 2)), ("2 2\n1 2\n2 1\n", (2, 1)), ("3 0\n", (3, 0))]
+)
+def test_headers_that_all_that_follows_agrees_with(tmp_path, text, size):
+    graph = read_graph(write(tmp_path, "g.txt", text))
+    assert (graph.num_nodes, graph.num_edges) == size
 
 
 @pytest.mark.parametrize(

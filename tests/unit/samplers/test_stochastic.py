@@ -14,6 +14,7 @@ from discrax.diagnostics.weighted import shares, weights_from_logs
 from discrax.samplers import schedules, sgdld
 from discrax.samplers.schedules import Exponential, Geometric, Power
 
+pytestmark = pytest.mark.optimised
 WEIGHTS = np.array([0.9, -0.7, 0.5])
 
 

@@ -57,7 +57,7 @@ class Wanderer(OneFlip):
         return after, info._replace(jump=100 * info.jump)
 
 
-PEAKED = dx.targets.Bernoulli(np.full(30, 0.999))
+PEAKED = dx.targets.Ising.lattice((6, 6), 0.0, 3.5)  # shares the programs of the other lattice
 
 
 def test_a_candidate_whose_chains_have_not_come_as_far_is_passed_over():
@@ -70,9 +70,9 @@ def test_a_candidate_whose_chains_have_not_come_as_far_is_passed_over():
 
 def test_chains_that_disagree_in_the_pilot_are_a_warning_with_a_way_out():
     """Half of the chains are in one mode, half in the other, which is less probable; within each they move."""
-    modes = dx.targets.Ising.graph(np.array([[i, j] for i in range(8) for j in range(i)]), 3.0, np.full(8, 0.5))
-    both = np.concatenate([np.zeros((5, 8), int), np.ones((5, 8), int)])
-    free = dx.targets.Bernoulli(np.full(36, 0.5))
+    modes = dx.targets.Ising.lattice((6, 6), 1.0, 0.5)
+    both = np.concatenate([np.zeros((5, 6, 6), int), np.ones((5, 6, 6), int)])
+    free = dx.targets.Ising.lattice((6, 6), 0.0, 0.0)
     report = sample(modes, dx.auto(seconds=100, candidates=("gibbs",)), init=both, num_warmup=0).reports[0]
     assert report.trials[0].rhat > 1.2
     assert "In the pilot the chains of gibbs did not agree" in report.warning()

@@ -13,22 +13,10 @@ from discrax.problems.generators import erdos_renyi
 from discrax.solving import annealing, tempering
 from discrax.solving.clock import Blocks, Budget, Clock, Reports, _Compilations
 from discrax.solving.engine import Report
-from discrax.solving.finishing import Finish, Found
+from discrax.solving.finishing import Candidate, Finish
 from discrax.solving.schedules import Schedule
 
-
-class Hands:
-    """A time that passes when it is told to, and compilation with it."""
-
-    def __init__(self):
-        self.time, self.compiled = 0.0, 0.0
-
-    def clock(self, seconds=None, **options):
-        return Clock(Budget(seconds, **options), now=lambda: self.time, compiled=lambda: self.compiled)
-
-    def compile(self, seconds):
-        self.time += seconds
-        self.compiled += seconds
+from .clocks import Hands
 
 
 def test_compilation_counts_where_the_budget_says_so():
@@ -176,7 +164,7 @@ def test_repair_is_within_the_budget():
     finish.prepare(0.0)
     assert hands.time == 3.3  # one was tried
     hands.time += clock.seconds_left()  # the search goes on until it is over
-    (found,) = finish.found(Interrupts())
+    (found,) = finish.choose(Interrupts())
     assert found.is_feasible
     assert 9.5 < hands.time <= 10.0
 
@@ -196,7 +184,7 @@ def test_after_an_interruption_one_repair_a_problem_is_made():
     finish = Finish(
         [Laborious(graph), Laborious(graph)], [states, states], Clock(Budget(num_steps=5), now=lambda: hands.time)
     )
-    found = finish.found(interrupts)
+    found = finish.choose(interrupts)
     assert hands.time == 10.0
     assert all(one.is_feasible for one in found)
 
@@ -204,12 +192,12 @@ def test_after_an_interruption_one_repair_a_problem_is_made():
 def test_what_is_feasible_comes_before_what_is_better():
     problem, state = MIS(erdos_renyi(4, 0.5, seed=0)), np.zeros(4, np.int8)
     worst_to_best = [
-        Found(state, 9.0, False, np.nan),
-        Found(state, np.nan, False, 0.0),
-        Found(state, 9.0, False, 2.0),
-        Found(state, 5.0, False, 1.0),
-        Found(state, 2.0, True, 0.0),
-        Found(state, 3.0, True, 0.0),
+        Candidate(state, 9.0, False, np.nan),
+        Candidate(state, np.nan, False, 0.0),
+        Candidate(state, 9.0, False, 2.0),
+        Candidate(state, 5.0, False, 1.0),
+        Candidate(state, 2.0, True, 0.0),
+        Candidate(state, 3.0, True, 0.0),
     ]
     ranked = [worst_to_best[1], worst_to_best[0], *worst_to_best[2:]]
     for worse, better in itertools.pairwise(ranked):
@@ -225,5 +213,5 @@ def test_a_repair_that_fails_loses_nothing():
     states = np.zeros((2, 5), np.int8)
     finish = Finish([Broken(erdos_renyi(5, 0.3, seed=0))], [states], Clock(Budget(num_steps=1)))
     with pytest.warns(UserWarning, match="left as it was found, for its repair failed: out of glue"):
-        (found,) = finish.found(Interrupts())
+        (found,) = finish.choose(Interrupts())
     assert found.is_feasible

@@ -48,7 +48,7 @@ def test_the_best_of_a_small_problem_is_found():
 
 def test_costs_are_means_over_the_same_batches_in_pieces(monkeypatch):
     problem = small_problem()
-    states = problem.start(jax.random.key(0), 3)
+    states = problem.init(jax.random.key(0), 3)
     together = expected_costs(jax.random.key(1), problem, states, 100)
     monkeypatch.setattr("discrax.solving.expected._MOST_AT_ONCE", 30)
     pieces = expected_costs(jax.random.key(1), problem, states, 100)

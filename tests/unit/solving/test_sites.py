@@ -41,7 +41,7 @@ def all_states(num_levels: int, num_sites: int) -> np.ndarray:
 
 
 def last(model: BinaryQuadratic | Labelling, budget: Budget, **options) -> Report:
-    given = {"num_chains": 4, "seed": 0, "start": None} | options
+    given = {"num_chains": 4, "seed": 0, "init": None} | options
     *_, report = search_by_sites(model, budget=budget, **given)
     return report
 
@@ -174,7 +174,7 @@ def test_budgets_of_steps_are_exact(num_steps, schedule):
 def test_budgets_of_seconds_are_kept(model, seconds):
     last(model, Budget(num_steps=1))  # compiles
     begin = time.perf_counter()
-    reports = list(search_by_sites(model, num_chains=4, seed=0, start=None, budget=Budget(seconds=seconds)))
+    reports = list(search_by_sites(model, num_chains=4, seed=0, init=None, budget=Budget(seconds=seconds)))
     assert seconds - 0.1 < time.perf_counter() - begin < seconds + 0.25
     assert [report.fraction for report in reports] == sorted(report.fraction for report in reports)
     assert len(reports) >= 2 or seconds == 0
@@ -183,7 +183,7 @@ def test_budgets_of_seconds_are_kept(model, seconds):
 
 
 def test_reports_are_not_changed_by_what_follows():
-    search = search_by_sites(random_model(200, 0), num_chains=2, seed=0, start=None, budget=Budget(seconds=0.6))
+    search = search_by_sites(random_model(200, 0), num_chains=2, seed=0, init=None, budget=Budget(seconds=0.6))
     first = next(search)
     copy = first.best_states.copy(), first.values.copy()
     for _ in search:
@@ -193,7 +193,7 @@ def test_reports_are_not_changed_by_what_follows():
 
 
 def test_a_search_may_be_left_early():
-    search = search_by_sites(random_model(200, 0), num_chains=2, seed=0, start=None, budget=Budget(seconds=60))
+    search = search_by_sites(random_model(200, 0), num_chains=2, seed=0, init=None, budget=Budget(seconds=60))
     begin = time.perf_counter()
     next(search)
     search.close()  # pyright: ignore[reportAttributeAccessIssue]
@@ -204,7 +204,7 @@ def test_given_states_are_kept_if_nothing_is_better():
     model = random_model(16, 5)
     states = all_states(2, 16)
     optimum = states[model.value(states).argmax()]
-    report = last(model, Budget(num_steps=1), start=optimum)
+    report = last(model, Budget(num_steps=1), init=optimum)
     assert (report.best_states == optimum).all()
 
 
@@ -247,9 +247,9 @@ def test_what_cannot_be_searched_is_refused():
     with pytest.raises(ValueError, match="at least one chain"):
         last(model, Budget(num_steps=1), num_chains=0)
     with pytest.raises(ValueError, match=r"shape \(3,\)"):
-        last(model, Budget(num_steps=1), start=np.zeros(3, int))
+        last(model, Budget(num_steps=1), init=np.zeros(3, int))
     with pytest.raises(ValueError, match="0 to 1"):
-        last(model, Budget(num_steps=1), start=np.array([0, 1, -1, 0]))
+        last(model, Budget(num_steps=1), init=np.array([0, 1, -1, 0]))
     with pytest.raises(ValueError, match="at least one label"):
         last(Labelling(200, 0, nothing, np.zeros(0), 1.0, 1.0), Budget(num_steps=1))
 
@@ -287,5 +287,5 @@ def test_all_kinds_of_schedules_go_from_hot_to_cold():
 def test_a_search_that_is_asked_to_stop_stops():
     budget = Budget(seconds=60.0)
     clock = Clock(budget, is_asked_to_stop=lambda: True)
-    reports = list(search_by_sites(random_model(20, 0), num_chains=2, seed=0, start=None, budget=budget, clock=clock))
+    reports = list(search_by_sites(random_model(20, 0), num_chains=2, seed=0, init=None, budget=budget, clock=clock))
     assert [report.num_steps for report in reports] == [0]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from discrax.targets import Dense, Lattice, Sparse, Uncoupled
-from discrax.targets.coupling import as_edges, greedy_colouring
+from discrax.targets.coupling import as_edges
 
 from .reference import lattice_matrix, structure, symmetric
 
@@ -61,7 +61,7 @@ def is_proper(colours: np.ndarray, J: np.ndarray) -> bool:
 @lattices
 def test_lattice_colouring_is_proper(shape, periodic):
     """Odd periodic lattices are not bipartite: two colours would couple sites of one colour."""
-    colours = Lattice(shape, 1.0, periodic).colour()
+    colours = Lattice(shape, 1.0, periodic).colours()
     J = lattice_matrix(shape, (1.0,) * len(shape), periodic)
     assert is_proper(colours, J)
     bipartite = not periodic or all(size % 2 == 0 for size in shape)
@@ -72,7 +72,7 @@ def test_lattice_colouring_is_proper(shape, periodic):
 @pytest.mark.parametrize("name", ["sparse diagonal", "dense", "uncoupled"])
 def test_colouring_is_proper(name):
     coupling, J = structure(name, (4, 4))
-    colours = coupling.colour()
+    colours = coupling.colours()
     assert colours.shape == (4, 4)
     assert is_proper(colours, J)
     if name == "uncoupled":
@@ -82,8 +82,7 @@ def test_colouring_is_proper(name):
 
 
 def test_greedy_colouring_of_a_star_takes_two_colours():
-    star = [[1, 2, 3, 4], [0], [0], [0], [0]]
-    colours = greedy_colouring(star)
+    colours = Sparse(np.array([[0, 1], [0, 2], [0, 3], [0, 4]]), 1.0, (5,)).colours()
     assert colours[0] not in colours[1:]
     assert len(set(colours.tolist())) == 2
 

@@ -44,7 +44,7 @@ def test_every_site_of_a_dense_matrix_has_a_colour_of_its_own():
     """Whatever its entries are now: they may change, and a colouring made of zeros would be wrong then."""
     for matrix in (np.zeros((5, 5)), np.eye(5)):
         target = dx.targets.Ising.dense(matrix)
-        assert sorted(np.asarray(target.colours).tolist()) == [0, 1, 2, 3, 4]
+        assert sorted(target.colours().tolist()) == [0, 1, 2, 3, 4]
 
 
 @pytest.mark.parametrize("kernel", [dx.samplers.gibbs(), dx.samplers.gibbs("chromatic")], ids=["gibbs", "chromatic"])
@@ -56,7 +56,7 @@ def test_gibbs_is_exact_after_the_couplings_were_set(kernel):
 def test_edges_of_weight_zero_are_edges():
     """They share no colour, so that training may give them a weight."""
     target = dx.targets.Ising.graph(EDGES, 0.0)
-    colours = np.asarray(target.colours)
+    colours = target.colours()
     assert (colours[EDGES[:, 0]] != colours[EDGES[:, 1]]).all()
 
 
@@ -77,9 +77,25 @@ def test_a_loop_of_weight_zero_is_a_diagonal():
     assert Dense(np.zeros((2, 2))).diagonal() is not None
 
 
-def test_a_colouring_can_be_left_out_but_not_claimed():
-    target = dx.targets.Quadratic(dx.Spin(4), Sparse(EDGES, 1.0, (4,)), colouring=False)
-    assert target.num_colours == 4
+def test_colours_are_found_when_they_are_asked_for(monkeypatch):
+    """To build a target costs no colouring; a kernel that needs colours is prepared before a program is made."""
+    counted = []
+    monkeypatch.setattr("discrax.targets.coupling._colours", lambda *pattern: counted.append(1) or np.arange(4))
+    target = dx.targets.Quadratic(dx.Spin(4), Sparse(EDGES, 1.0, (4,)))
+    dx.sample(jax.random.key(0), target, "gibbs", num_chains=2, num_warmup=0, num_samples=1)
+    assert not counted
+    kernel = dx.samplers.gibbs("chromatic")
+    result = dx.sample(jax.random.key(0), target, kernel, num_chains=2, num_warmup=0, num_samples=1)
+    assert counted
+    assert result.kernel.num_colours == 4
+    with pytest.raises(ValueError, match=r"pass kernel\.prepare"):
+        jax.eval_shape(kernel.step, jax.random.key(0), target, kernel.init(target, jnp.zeros(4, jnp.int8)))
+
+
+def test_a_kernel_that_was_prepared_for_another_graph_is_prepared_again():
+    other = dx.targets.Ising.graph(np.array([[0, 2], [1, 3], [0, 3]]), 0.7)
+    kernel = dx.samplers.gibbs("chromatic").prepare(dx.targets.Ising.graph(EDGES, 0.7))
+    assert dx.exact.check_kernel(kernel, other, num_chains=20_000)
 
 
 def test_a_chromatic_sweep_of_many_colours_is_a_sweep():

@@ -136,7 +136,7 @@ def place() -> Experiment:
             num_warmup=0,
             num_samples=1,
             thinning=cell.budget.num_samples,
-            init=[circuit.start(key, 1) for circuit, key in zip(made, keys[len(made) :], strict=True)],
+            init=[circuit.init(key, 1) for circuit, key in zip(made, keys[len(made) :], strict=True)],
         )
         check_complete(*results)
         seconds = time.perf_counter() - begin

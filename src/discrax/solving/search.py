@@ -1,0 +1,172 @@
+"""One search, of a problem or of several that share a program, from its first states to its solutions."""
+
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+from jaxtyping import Integer, PRNGKeyArray
+
+from discrax.core import random
+from discrax.core.interrupts import Interrupts
+from discrax.problems.problem import Problem
+from discrax.solving.annealing import anneal
+from discrax.solving.clock import Clock
+from discrax.solving.engine import Report
+from discrax.solving.finishing import Finish, is_number
+from discrax.solving.history import History, Line
+from discrax.solving.schedules import make_schedule
+from discrax.solving.settings import Settings
+from discrax.solving.solution import Solution
+from discrax.solving.tempering import temper
+
+_MOST_BATCHES_OF_STATES = 20
+_SECONDS_OF_A_CALL = 2e-3  # that a program takes whatever it does
+_LEAST_EVALUATIONS = 200  # of all chains that a budget should have the time for, if their number is left open
+
+
+class Search:
+    """Problems, how they are searched, and where from; `run` does it."""
+
+    def __init__(
+        self,
+        key: PRNGKeyArray,
+        problems: Sequence[Problem],
+        settings: Settings,
+        init: Sequence[Integer[np.ndarray, "chains _"]] | None,
+        clock: Clock,
+        interrupts: Interrupts,
+    ):
+        self._for_init, self._for_search = random.split(key, 2)
+        self._problems, self._settings, self._init, self._clock = problems, settings, init, clock
+        self._interrupts = interrupts
+
+    def run(self, show: bool) -> list[Solution]:
+        """Runs the search to its end, or to an interruption, and makes solutions of its last reports."""
+        clock, problems = self._clock, self._problems
+        generator = np.random.default_rng(random.seed_of(self._for_init))
+        num_chains = self._settings.num_chains or self._affordable_chains(generator)
+        init = [
+            _first_states(problem, None if self._init is None else self._init[i], generator, num_chains)
+            for i, problem in enumerate(problems)
+        ]
+        histories = [History(problem, len(problems)) for problem in problems]
+        finish = Finish(problems, init, clock)
+        with Line(problems[0], show) as line:
+            try:
+                if clock.budget.seconds != 0:
+                    for reports in self._reports(init):
+                        begin = clock.seconds()
+                        finish.take(reports)
+                        for history, report in zip(histories, reports, strict=True):
+                            history.add(report, clock.seconds())
+                        line.show(histories[0])
+                        finish.prepare(clock.seconds() - begin)
+            except KeyboardInterrupt:  # the second signal, which waits for nothing
+                self._interrupts.requested = True
+            except (MemoryError, jax.errors.JaxRuntimeError) as error:
+                self._end_without_memory(error, num_chains, has_begun=finish.reports[0].num_steps > 0)
+        chosen = finish.choose(self._interrupts)
+        sampler = self._settings.sampler
+        return [
+            Solution(
+                problem=problem,
+                objective=one.objective,
+                is_feasible=one.is_feasible,
+                state=one.state,
+                history=history,
+                seconds=clock.seconds(),
+                compile_seconds=clock.compile_seconds(),
+                num_steps=report.num_steps,
+                num_chains=num_chains,
+                method=self._settings.method,
+                sampler=sampler if isinstance(sampler, str) else type(sampler).__name__,
+                is_complete=not self._interrupts.requested,
+            )
+            for problem, history, report, one in zip(problems, histories, finish.reports, chosen, strict=True)
+        ]
+
+    def _end_without_memory(self, error: Exception, num_chains: int, has_begun: bool) -> None:
+        """A search that has found something keeps it; one that has not raises a sentence."""
+        if not isinstance(error, MemoryError) and "RESOURCE_EXHAUSTED" not in str(error):
+            raise error
+        also = "num_rungs" if self._settings.method == "temper" else "method='sites'"
+        said = f"A search of {num_chains:,} chains does not fit into memory; use fewer num_chains, or {also}."
+        if not has_begun:
+            raise ValueError(said) from error
+        warnings.warn(f"{said} What was found until then is returned.", stacklevel=2)
+        self._interrupts.requested = True
+
+    def _affordable_chains(self, generator: np.random.Generator) -> int:
+        """The usual number, or fewer if the objective is a function that takes so long that there were few steps."""
+        usual, seconds = self._settings.default_chains, self._clock.budget.seconds
+        problem = self._problems[0]
+        if problem.model is not None or not seconds:
+            return usual
+        state = problem.init(generator, 1)
+        problem.objective(state)  # compiles
+        begin = self._clock.seconds()
+        problem.objective(state)
+        evaluation = max(self._clock.seconds() - begin - _SECONDS_OF_A_CALL, 1e-9)
+        return int(np.clip(seconds / (_LEAST_EVALUATIONS * evaluation), 1, usual))
+
+    def _reports(self, init: Sequence[Integer[np.ndarray, "chains _"]]) -> Iterator[list[Report]]:
+        settings, clock = self._settings, self._clock
+        if settings.method == "sites":
+            return self._search_sites(len(init[0]))
+        schedules = [make_schedule(problem, settings.schedule, settings.betas, clock) for problem in self._problems]
+        targets: list[Any] = [problem.target for problem in self._problems[:1]]
+        if settings.method == "temper":
+            x = np.stack([init[0]] * settings.num_rungs)  # hot rungs soon leave them
+            tempering = temper(self._for_search, targets[0], settings.sampler, x, schedules[0], clock)
+            return ([report] for report in tempering)
+        x = init[0][None]
+        if len(self._problems) > 1:
+            from discrax.solving.padding import pad
+
+            targets, x = pad(self._problems, init)
+        rounds = {"num_rounds": settings.num_rounds or 1, "reheat": settings.reheat}
+        return anneal(self._for_search, targets, settings.sampler, x, schedules, clock, **rounds)
+
+    def _search_sites(self, num_chains: int) -> Iterator[list[Report]]:
+        with self._clock.compiling():  # its module loads a compiler
+            from discrax.solving.sites import search_by_sites
+        reports = search_by_sites(
+            self._problems[0].model,  # pyright: ignore[reportArgumentType]
+            num_chains=num_chains,
+            seed=random.seed_of(self._for_search),
+            init=None if self._init is None else self._init[0],
+            budget=self._clock.budget,
+            betas=self._settings.betas,
+            schedule=self._settings.schedule,
+            num_rounds=self._settings.num_rounds,
+            reheat=self._settings.reheat,
+            clock=self._clock,
+        )
+        return ([report] for report in reports)
+
+
+def _first_states(
+    problem: Problem, init: Integer[np.ndarray, "chains n"] | None, generator: np.random.Generator, num_chains: int
+) -> Integer[np.ndarray, "chains n"]:
+    """The given states, or random ones, where the objective is a finite number."""
+    if problem.model is not None:
+        return problem.init(generator, num_chains) if init is None else init
+    if init is not None:
+        if not is_number(problem, init).all():
+            raise ValueError("The objective must be a finite number at the states of `init`, but at some it is not.")
+        return init
+    found: list[np.ndarray] = []
+    for _ in range(_MOST_BATCHES_OF_STATES):
+        states = problem.init(generator, num_chains)
+        found.append(states[is_number(problem, states)])
+        if sum(map(len, found)) >= num_chains:
+            break
+    usable = np.concatenate(found)
+    if not len(usable):
+        raise ValueError(
+            f"The objective must be a finite number somewhere, but at {_MOST_BATCHES_OF_STATES * num_chains:,} random "
+            "states it is NaN or infinite; pass `init`, or state what is not allowed by `violations`."
+        )
+    return np.resize(usable, (num_chains, usable.shape[1]))
