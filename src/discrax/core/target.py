@@ -119,6 +119,7 @@ class Tempered(Target):
 
     @property
     def space(self) -> Space:
+        """That of the target."""
         return self.target.space
 
     def log_prob(self, e: Float[Array, "..."]) -> Float[Array, ""]:

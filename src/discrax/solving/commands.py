@@ -12,6 +12,7 @@ from discrax.core.files import UnusableFile, check_writable
 PROBLEMS = ("mis", "clique", "maxcut", "partition", "qubo")
 
 
+# A command: each parameter is an option of the command line.
 def solve_file(
     problem: Literal["mis", "clique", "maxcut", "partition", "qubo"],
     file: Path,
