@@ -83,11 +83,11 @@ dx.sample key:key=key target:target=spins sampler:sampler='gibbs' num_chains:siz
     num_samples:count=2 keep:choice='moments' init:codes?=states progress:flag=False
 dx.auto seconds:positive=1.0 score:choice='jump' candidates:thing?=('rwm','gibbs') -- seconds/infinite
 tuning:dx.AcceptanceRate rate:probability?=0.5 rule:choice='robust'
-tuning:dx.adaptation.JumpProbes names:thing?=None rule:choice='robust' window:count?=2 num_windows:count0=0
+tuning:dx.adaptation.JumpProbes names:thing?=None window:count?=2 num_windows:count0=0
     grid:thing=()
-tuning:dx.adaptation.StepSearch names:thing?=None values:array?=(0.1,0.5) window:count?=2 num_windows:count0=0 --
+tuning:dx.bench.papers.rules.StepSearch names:thing?=None values:array?=(0.1,0.5) window:count?=2 num_windows:count0=0 --
     values/integers values/too-many-axes
-tuning:dx.adaptation.GammaRule names:thing?=('gamma',) window:count?=2 num_windows:count0=0
+tuning:dx.bench.papers.rules.GammaRule names:thing?=('gamma',) window:count?=2 num_windows:count0=0
 
 drawing:dx.samplers.rwm path_length:positive=1.0 reach:count?=1
 drawing:dx.samplers.mh_uniform radius:positive=1.0
@@ -103,15 +103,15 @@ drawing:dx.samplers.pas path_length:positive=1.0 balancing:choice='sqrt'
 drawing:dx.samplers.dmala step_size:positive=0.2 balancing:choice='sqrt'
 drawing:dx.samplers.dula step_size:positive=0.2 balancing:choice='sqrt'
 drawing:dx.samplers.dlp_trace step_size:positive=0.2 balancing:choice='sqrt' diagonal:array?=np.ones(4)
-drawing:dx.samplers.dlmc time:positive=3.0 balancing:choice='sqrt' per_rate:flag=True
-drawing:dx.samplers.dlmcf time:positive=3.0 balancing:choice='sqrt' per_rate:flag=True
-drawing:dx.samplers.avg eps:positive=1.0
-drawing:dx.samplers.pavg eps:positive=1.0 M:array?=np.eye(4) gamma:number=1.0
+drawing:dx.samplers.dlmc step_size:positive=3.0 balancing:choice='sqrt' per_rate:flag=True
+drawing:dx.samplers.dlmcf step_size:positive=3.0 balancing:choice='sqrt' per_rate:flag=True
+drawing:dx.samplers.avg step_size:positive=1.0
+drawing:dx.samplers.pavg step_size:positive=1.0 M:array?=np.eye(4) gamma:number=1.0
 drawing:dx.samplers.ab_first sigma:positive=0.1 alpha:number=0.5
 drawing:dx.samplers.ab_shift sigma:positive=0.1 alpha:number=0.5 W:array?=np.eye(4)
 drawing:dx.samplers.ab_max sigma:positive=0.1 alpha:number=0.5 W:array?=np.eye(4)
 drawing:dx.samplers.ab_trace sigma:positive=0.1 alpha:number=0.5 W:array?=np.eye(4)
-drawing:dx.samplers.sgdld step:positive=0.3 cache:flag=True polyak:flag=True balancing:choice='sqrt'
+drawing:dx.samplers.sgdld step_size:positive=0.3 cache:flag=True polyak:flag=True balancing:choice='sqrt'
     moves:choice='auto' exact:flag=True temperature:positive?=1.0 weigh:choice='steps'
 drawing:dx.samplers.local_search cache:flag=True
 weighing:dx.samplers.Power alpha:number=0.5 -- alpha/several-numbers
@@ -220,16 +220,16 @@ dx.learn.covariance_error a:codes=rows b:codes=rows num_levels:size=2
 dx.learn.rbm_log_Z machine:thing=machine
 dx.learn.ais key:key=key target:target=machine base:array?=probabilities num_chains:size=2 num_temperatures:size=4
     sampler:sampler='gibbs' steps:count=1 progress:flag=False
-dx.learn.mixing_curves key:key=key target:target=machine samplers:thing={'gibbs':'gibbs'} starts:codes=states
+dx.learn.mixing_curves key:key=key target:target=machine samplers:thing={'gibbs':'gibbs'} init:codes=states
     num_steps:count=4 num_chains:size=2 num_warmup:count0=0 every:count=2 progress:flag=False
 dx.learn.snapshots key:key=key target:target=machine sampler:sampler='gibbs' num_chains:size=2 num_steps:count=4
-    every:count=2 num_warmup:count0=0 starts:codes?=states progress:flag=False
+    every:count=2 num_warmup:count0=0 init:codes?=states progress:flag=False
 dx.learn.train_rbm key:key=key data:codes=rows num_hidden:size=3 num_levels:size=2 num_gibbs:count=1 batch_size:size=4
     num_epochs:count=1 learning_rate:positive=.001 persistent:flag=False progress:flag=False
 dx.learn.pcd key:key=key model:target=machine data:codes=rows sampler:sampler='rwm' num_steps:count=1
     num_updates:count=2 batch_size:size=4 buffer_size:size=4 persistent:flag=True optimiser:thing?=None
     learning_rate:positive=.001 l1:positive0=0.0 weight_decay:positive0=0.0 ema:probability=0.9
-    adaptation:choice?=None starts:codes?=four_states largest_gap:positive?=None every:count=2 save_every:count=2
+    adaptation:choice?=None init:codes?=four_states largest_gap:positive?=None every:count=2 save_every:count=2
     progress:flag=False -- batch_size/huge every/huge save_every/huge
 dx.learn.pcd key:key=key model:target=machine data:codes=rows sampler:sampler='rwm' num_steps:count=1
     num_updates:count=2 batch_size:size=4 buffer_size:size=4 trains:function?=None penalty:function?=None

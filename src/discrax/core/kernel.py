@@ -45,7 +45,7 @@ class Info(NamedTuple):
 class Knob(NamedTuple):
     """A number of a kernel that warm-up may turn: what it is now, its limits, and what is known of good values."""
 
-    value: Float[Array, ""]
+    value: Float[Array | np.ndarray, ""]
     low: float | Float[Array, ""]
     high: float | Float[Array, ""]
     tries: tuple[float, ...] = (0.05, 0.5, 5.0, 50.0, 500.0)  # the values to try first

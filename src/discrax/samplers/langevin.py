@@ -161,7 +161,7 @@ def total_log_rate(target: Target, state: State, balancing: Balancing) -> Float[
     return logsumexp(rates)
 
 
-def step_size_knob(step_size: Float[Array, ""], target: Target, rate: float) -> Knob:
+def step_size_knob(step_size: Float[Array | np.ndarray, ""], target: Target, rate: float) -> Knob:
     """The step size eps as a knob.
 
     Its coordinate is s = log of the factor that the penalty puts on the shortest move, s = -d_min / (2 eps), as long as

@@ -44,7 +44,7 @@ def test_curves_and_snapshots_are_drawn(tmp_path):
     assert all(image.imread(path)[..., :3].std() > 0.02 for path in paths)
 
 
-def test_mistakes_are_sentences(tmp_path):
+def test_mistakes_are_sentences(tmp_path, as_a_user):
     with pytest.raises(ValueError, match=r"codes \(rows, height, width\), but got int64 of shape \(4, 9\)"):
         image_grid(np.zeros((4, 9), np.int64), tmp_path / "a.png")
     with pytest.raises(ValueError, match="set num_levels"):

@@ -311,8 +311,8 @@ def test_schedules():
 
 SPACE = dx.Binary(3)
 MISTAKES = {
-    "step": (lambda: sgdld(0.0), "step must be greater than 0"),
-    "schedule": (lambda: sgdld(lambda t: -1.0 - t), "step must be a positive number"),
+    "step": (lambda: sgdld(0.0), "step_size must be greater than 0"),
+    "schedule": (lambda: sgdld(lambda t: -1.0 - t), "step_size must be a positive number"),
     "moves": (lambda: sgdld(moves="some"), "moves is 'one', 'all' or 'auto'"),
     "temperature": (lambda: sgdld(temperature=0.0), "temperature must be greater than 0"),
     "no mini-batches": (lambda: run(dx.targets.Bernoulli(logits=np.zeros(3)), sgdld()), "needs mini-batches"),

@@ -52,8 +52,9 @@ def test_the_best_of_a_small_problem_is_found():
 
 
 def test_the_best_is_not_found_by_a_search_that_does_nothing(monkeypatch):
-    def idle(*_, init, **__):
-        return SimpleNamespace(states=SimpleNamespace(x=init), seconds=1.0, compile_seconds=0.0, is_complete=True)
+    def idle(key, target, *_, num_chains, **__):
+        x = jax.vmap(target.space.random)(jax.random.split(key, num_chains))
+        return SimpleNamespace(states=SimpleNamespace(x=x), seconds=1.0, compile_seconds=0.0, is_complete=True)
 
     monkeypatch.setattr(stochastic, "sample", idle)
     with pytest.raises(AssertionError):
@@ -62,7 +63,7 @@ def test_the_best_is_not_found_by_a_search_that_does_nothing(monkeypatch):
 
 def test_costs_are_means_over_the_same_batches_in_pieces(monkeypatch):
     problem = small_problem()
-    states = problem.init(jax.random.key(0), 3)
+    states = np.asarray(jax.vmap(problem.space.random)(jax.random.split(jax.random.key(0), 3)))
     together = expected_costs(jax.random.key(1), problem, states, 100)
     monkeypatch.setattr("discrax.solving.stochastic._MOST_AT_ONCE", 30)
     pieces = expected_costs(jax.random.key(1), problem, states, 100)
