@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import discrax as dx
+import discrax.bench.papers.rules
 
 LIBRARIES = {"dx": dx, "jax": jax, "jnp": jnp, "np": np, "Path": Path}
 _MAKERS: dict[str, Callable[[], Any]] = {}

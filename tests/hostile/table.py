@@ -85,8 +85,8 @@ dx.auto seconds:positive=1.0 score:choice='jump' candidates:thing?=('rwm','gibbs
 tuning:dx.AcceptanceRate rate:probability?=0.5 rule:choice='robust'
 tuning:dx.adaptation.JumpProbes names:thing?=None window:count?=2 num_windows:count0=0
     grid:thing=()
-tuning:dx.bench.papers.rules.StepSearch names:thing?=None values:array?=(0.1,0.5) window:count?=2 num_windows:count0=0 --
-    values/integers values/too-many-axes
+tuning:dx.bench.papers.rules.StepSearch names:thing?=None values:array?=(0.1,0.5) window:count?=2
+    num_windows:count0=0 -- values/integers values/too-many-axes
 tuning:dx.bench.papers.rules.GammaRule names:thing?=('gamma',) window:count?=2 num_windows:count0=0
 
 drawing:dx.samplers.rwm path_length:positive=1.0 reach:count?=1
