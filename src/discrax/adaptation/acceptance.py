@@ -110,7 +110,7 @@ def scale_of(target: Target, kernel: Kernel) -> tuple[str, Float[Array, ""], Kno
     found = rated_knob(kernel, target)
     assert found is not None
     name, knob = found
-    return name, knob.to_scale(knob.value).astype(jnp.float32), knob
+    return name, knob.to_scale(jnp.asarray(knob.value)).astype(jnp.float32), knob
 
 
 def with_scale(target: Target, kernel: Kernel, log_scale: Float[Array, ""]) -> tuple[Kernel, Float[Array, ""]]:
