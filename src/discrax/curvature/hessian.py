@@ -35,7 +35,7 @@ class Hessian:
     is_exact: bool = False
 
     def __post_init__(self) -> None:
-        real_array("matrix", self.matrix.data if hasattr(self.matrix, "tocoo") else self.matrix)
+        checked_matrix(self.matrix, "matrix")
         if not isinstance(self.origin, str):
             raise TypeError(f"origin must be words, but got {describe(self.origin)}.")
 

@@ -18,7 +18,7 @@ def frequencies(rows: ArrayLike, num_levels: int = 2) -> Float[np.ndarray, "..."
     if rows.min() < 0 or rows.max() >= num_levels:
         raise ValueError(
             f"rows must hold codes 0..{num_levels - 1}, but they run from {rows.min()} to {rows.max()}; "
-            "draw dynamic images with `binarised`, or set num_levels."
+            "draw dynamic images with `binarise`, or set num_levels."
         )
     return smoothed(shares(rows, num_levels), num_levels)
 

@@ -169,8 +169,10 @@ def pcd(
     entropy = model.space.num_sites * math.log(model.space.num_levels)
     gap = max(_LEAST_GAP, entropy) if largest_gap is None else checks.number("largest_gap", largest_gap, above=0)
     plan = Plan(num_updates, every, save_every, gap, wants_progress(progress))
-    is_open = out is None or isinstance(out, TrainingFolder)
-    opened = nullcontext(out) if is_open else TrainingFolder(Path(out), key, resume)
+    if out is None or isinstance(out, TrainingFolder):
+        opened = nullcontext(out)
+    else:
+        opened = TrainingFolder(Path(out), key, resume)
     with Interrupts() as interrupts, opened as folder:
         state = folder.restored(state) if folder is not None and resume else state
         return _train(for_updates, state, jnp.asarray(rows), adapter, settings, plan, folder, interrupts)

@@ -107,6 +107,7 @@ class Graph:
 
     @property
     def num_edges(self) -> int:
+        """How many there are."""
         return len(self.edges)
 
     @property
@@ -117,6 +118,7 @@ class Graph:
 
     @property
     def degrees(self) -> Int[np.ndarray, " n"]:
+        """The number of neighbours of each node."""
         return np.bincount(self.edges.ravel(), minlength=self.num_nodes)
 
     def neighbours(self) -> tuple[Int[np.ndarray, " starts"], Int[np.ndarray, " ends"], Float[np.ndarray, " ends"]]:
@@ -148,6 +150,7 @@ def check_sum(what: str, *terms: Float[np.ndarray, "..."]) -> None:
 
 
 def check_names(names: Any, count: int, of: str) -> tuple[Hashable, ...] | None:
+    """One name for each of `count` nodes or variables; None where they have none."""
     if names is None:
         return None
     try:

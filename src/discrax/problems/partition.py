@@ -79,6 +79,7 @@ class Partition(Problem):
         return per_state(lambda x: (x[i] != x[j]) @ self.graph.weights, x)
 
     def sizes(self, x: Integer[np.ndarray, "*batch n"]) -> Int[np.ndarray, "*batch parts"]:
+        """How many nodes each part has."""
         return np.stack([np.count_nonzero(np.asarray(x) == part, axis=-1) for part in range(self.num_parts)], axis=-1)
 
     @property

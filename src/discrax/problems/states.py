@@ -75,6 +75,7 @@ def names_of(names: tuple[Hashable, ...] | None, indices: Int[np.ndarray, " m"])
 
 
 def as_plain(name: Hashable) -> str | int | float:
+    """A name as JSON takes it."""
     if isinstance(name, np.generic):
         name = name.item()
     return name if isinstance(name, str | int | float) else str(name)

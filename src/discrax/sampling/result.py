@@ -17,6 +17,7 @@ from discrax.core.statistics import RunningMoments
 from discrax.core.target import Target, bare
 from discrax.diagnostics import Summary, diagnose
 from discrax.diagnostics.weighted import are_equal, effective_weights, equal_draws, shares
+from discrax.samplers.registry import name_of
 from discrax.sampling.auto import AutoReport
 from discrax.sampling.left_out import LeftOut, LeftOutKernel
 
@@ -122,7 +123,7 @@ class Result:
 
     @property
     def _kernel_name(self) -> str:
-        return self.kernel.name if isinstance(self.kernel, LeftOutKernel) else type(self.kernel).__name__
+        return self.kernel.name if isinstance(self.kernel, LeftOutKernel) else name_of(self.kernel)
 
     @property
     def _target_name(self) -> str:

@@ -19,8 +19,9 @@ import numpy as np
 
 from discrax.core.closures import Captured
 from discrax.core.files import whole_file
-from discrax.core.kernel import State
+from discrax.core.kernel import Kernel, State
 from discrax.core.target import Target, bare
+from discrax.samplers.registry import name_of
 from discrax.sampling.left_out import LeftOut, LeftOutKernel
 from discrax.sampling.result import Result
 
@@ -134,7 +135,9 @@ def _axes(array: np.ndarray) -> tuple[str, ...]:
 
 def _name(thing: Any) -> str:
     thing = bare(thing) if isinstance(thing, Target) else thing
-    return thing.name if isinstance(thing, LeftOut | LeftOutKernel) else type(thing).__name__
+    if isinstance(thing, LeftOut | LeftOutKernel):
+        return thing.name
+    return name_of(thing) if isinstance(thing, Kernel) else type(thing).__name__
 
 
 def _describe(value: Any, arrays: dict[str, np.ndarray], prefix: str) -> Any:

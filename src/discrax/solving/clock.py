@@ -85,6 +85,7 @@ class Clock:
         self._compiled_elsewhere += self._now() - begin - (self._compiled() - compiled)
 
     def compile_seconds(self) -> float:
+        """Of all compilation since the clock began, whether it counts or not."""
         return self._compiled() - self._compiled_before + self._compiled_elsewhere
 
     def seconds(self) -> float:
@@ -103,6 +104,7 @@ class Clock:
         return self.budget.seconds - (0.0 if of_all else self._reserved) - self.seconds()
 
     def fraction(self, num_steps: int) -> float:
+        """The share of the budget, 0 to 1, that is spent after so many steps."""
         if self.budget.num_steps is not None:
             return min(1.0, num_steps / max(self.budget.num_steps, 1))
         assert self.budget.seconds is not None
@@ -110,6 +112,7 @@ class Clock:
         return min(1.0, spent / max(spent + self.seconds_left(), 1e-9))
 
     def is_over(self, num_steps: int) -> bool:
+        """Whether a search that has made so many steps is to end."""
         return self.is_asked_to_stop() or self.fraction(num_steps) >= 1
 
     def affords_compilation(self, seconds: float) -> bool:
@@ -161,6 +164,7 @@ class Reports:
         self._clock, self._next = clock, 0.0
 
     def is_due(self) -> bool:
+        """Whether the time has come."""
         return self._clock.seconds() >= self._next
 
     def emit(self, report: Callable[[], Reported]) -> Iterator[Reported]:

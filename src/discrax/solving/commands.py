@@ -12,6 +12,7 @@ from discrax.core.files import UnusableFile, check_writable
 PROBLEMS = ("mis", "clique", "maxcut", "partition", "qubo")
 
 
+# A command: each parameter is an option of the command line.
 def solve_file(
     problem: Literal["mis", "clique", "maxcut", "partition", "qubo"],
     file: Path,
@@ -151,6 +152,7 @@ def _check_plot(plot: Path) -> None:
 
 
 def make_problem(name: str, file: Path, parts: int | None, penalty: float | None, weighted: bool) -> Any:
+    """The problem that the command line names; options of other problems are refused."""
     from discrax import problems
 
     if penalty is not None and name not in ("mis", "clique"):

@@ -104,14 +104,17 @@ class Population:
 
     @property
     def values(self) -> Float[np.ndarray, "places chains"]:
+        """Where the chains are now."""
         return np.asarray(self._run.ensemble.states.log_prob, np.float64)
 
     @property
     def best_values(self) -> Float[np.ndarray, "places chains"]:
+        """The best that each chain has met."""
         return np.asarray(self._best.log_prob, np.float64)
 
     @property
     def best_states(self) -> Integer[np.ndarray, "places chains n"]:
+        """The states of the best values."""
         x = np.asarray(self._best.x)
         return x.reshape(*x.shape[:2], -1)
 

@@ -130,7 +130,7 @@ def _changes(target: Target, x: np.ndarray, y: np.ndarray) -> Float[np.ndarray, 
 
 
 def _differences(target: Target, x: Array, y: Array) -> Float[Array, " changes"]:
-    def value(x):
+    def value(x: Array) -> Array:
         return log_prob(target, x.reshape(target.space.shape))
 
     return jax.vmap(value)(y) - jax.vmap(value)(x)

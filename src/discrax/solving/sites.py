@@ -35,6 +35,7 @@ STEPS_FOR_TEMPERING = 20_000  # fewer are never enough, and not worth the search
 TRAVELS = 2.5  # of a replica along the ladder, which takes rungs^2 rounds: fewer are not worth it
 
 
+# A door of its own to this search: what `solve` passes on, and what only this search has.
 def search_by_sites(
     model: BinaryQuadratic | Labelling,
     *,

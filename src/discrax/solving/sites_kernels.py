@@ -165,6 +165,7 @@ def set_all_fields(
         values[chain] = set_fields(start, others, weights, linear, spins[chain], fields[chain])
 
 
+# Numba compiles plain arrays well, and structures of them badly: each array is a parameter.
 @compiled
 def anneal(
     start: Starts, others: Ends, weights: Weights, spins: States, fields: Fields, values: Values, best: States,
@@ -197,6 +198,7 @@ def polish(
             best[chain] = spins[chain]
 
 
+# Numba compiles plain arrays well, and structures of them badly: each array is a parameter.
 @compiled
 def temper(
     start: Starts, others: Ends, weights: Weights, spins: Num[np.ndarray, "chains rungs n"],
@@ -291,6 +293,7 @@ def passes(gain: float, beta: float, a: np.uint64, b: np.uint64) -> tuple[bool, 
     return uniform(bits) < math.exp(beta * gain), a, b
 
 
+# Numba compiles plain arrays well, and structures of them badly: each array is a parameter.
 @compiled
 def anneal_labels(
     start: Starts, others: Ends, weights: Weights, size_cost: float, labels: States, around: Around, counts: Counts,
@@ -331,6 +334,7 @@ def anneal_labels(
         states[chain, 0], states[chain, 1] = a, b
 
 
+# Numba compiles plain arrays well, and structures of them badly: each array is a parameter.
 @compiled
 def polish_labels(
     start: Starts, others: Ends, weights: Weights, size_cost: float, labels: States, around: Around, counts: Counts,

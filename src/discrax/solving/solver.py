@@ -19,6 +19,7 @@ from discrax.solving.solution import Solution
 # Both verbs have more than ten parameters: all but two are by name, and each has a default that suits.
 
 
+# The verb: its parameters are what a user may say of a search, and all but two have defaults.
 def solve(
     key: PRNGKeyArray,
     problem: Problem,
@@ -61,6 +62,7 @@ def solve(
     )[0]  # fmt: skip
 
 
+# The verb: its parameters are what a user may say of a search, and all but two have defaults.
 @reads_user_code()
 def solve_many(
     key: PRNGKeyArray,

@@ -167,7 +167,7 @@ def _costs(
     places = start + jnp.arange(count, dtype=start.dtype)
     batches = jax.vmap(lambda place: target.draw(random.fold_in(key, place), place))(places)
 
-    def of_state(x):
+    def of_state(x: Integer[Array, "*shape"]) -> Float[Array, " count"]:
         e = target.space.embed(x)
         return -jax.vmap(lambda xi: target.psi(e, xi))(batches)
 

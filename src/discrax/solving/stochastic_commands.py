@@ -97,7 +97,7 @@ def regression(
                 stream, batch_size=batch, inclusion_prob=0.5 if inclusion is None else inclusion
             )
         if control:
-            target = target.controlled(target.mode())
+            target = target.with_control(target.mode())
         result = sample(
             key_of(seed), target, sgdld(step, weigh="stays"), num_chains=chains, num_warmup=500,
             num_samples=draws,

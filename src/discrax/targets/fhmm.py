@@ -116,6 +116,7 @@ class FHMM(ExactRatios, LocalChanges, Coloured):
 
     @property
     def initial_logits(self) -> Float[Array, " 2"]:
+        """Of the two levels of a factor at time 0."""
         return jnp.stack([jnp.zeros_like(self.initial_logit), self.initial_logit])
 
     def colours(self) -> Int[np.ndarray, "L K"]:

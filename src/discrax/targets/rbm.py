@@ -11,6 +11,7 @@ import os
 from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -158,7 +159,7 @@ def _check_sites(shape: tuple[int, ...], visible: int) -> None:
         raise ValueError(f"shape must arrange the {visible} visible sites, but {shape} has {math.prod(shape)}.")
 
 
-def _arrays(file, name: str, num_axes: int, shape) -> dict:
+def _arrays(file: Any, name: str, num_axes: int, shape: int | Sequence[int] | None) -> dict:
     """The arguments of a machine's constructor from an npz file; `num_axes` is that of its weights."""
     try:
         with np.load(file, allow_pickle=False) as archive:

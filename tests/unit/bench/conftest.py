@@ -22,7 +22,11 @@ os.environ.update({"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex
 def shared_programs():
     """What was compiled here, the processes that tests start need not compile again."""
     with pytest.MonkeyPatch.context() as environment:
-        for name in ("compilation_cache_dir", "persistent_cache_min_compile_time_secs"):
+        for name in (
+            "compilation_cache_dir",
+            "persistent_cache_min_compile_time_secs",
+            "persistent_cache_min_entry_size_bytes",
+        ):
             environment.setenv(f"JAX_{name.upper()}", str(getattr(jax.config, f"jax_{name}")))
         yield
 

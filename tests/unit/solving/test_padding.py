@@ -1,11 +1,11 @@
 """Instances of different size in one program: what is added is frozen, and changes nothing."""
 
+import jax
 import numpy as np
 import pytest
 
 import discrax as dx
 from discrax.problems import QUBO
-from discrax.sampling.stacking import structure_of
 from discrax.solving.padding import pad
 
 RNG = np.random.default_rng(0)
@@ -21,7 +21,8 @@ def sparse(n: int) -> QUBO:
 def test_a_padded_instance_has_the_law_of_the_instance(problems):
     starts = [problem.init(RNG, 2) for problem in problems]
     targets, x = pad(problems, starts)
-    assert structure_of(targets[0]) == structure_of(targets[1])
+    stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *targets)  # they differ in the values of arrays only
+    assert stacked.space.frozen.mask.shape == (2, problems[1].space.num_sites)
     assert [int(target.space.num_free) for target in targets] == [problem.space.num_sites for problem in problems]
     for target, states in zip(targets, x, strict=True):
         target.space.check(states)
@@ -30,5 +31,5 @@ def test_a_padded_instance_has_the_law_of_the_instance(problems):
 
 
 def test_instances_of_one_size_have_no_frozen_sites():
-    targets, _ = padded([QUBO(DENSE[0]), QUBO(2 * DENSE[0])], [np.zeros((1, 3), np.int8)] * 2)
+    targets, _ = pad([QUBO(DENSE[0]), QUBO(2 * DENSE[0])], [np.zeros((1, 3), np.int8)] * 2)
     assert all(target.space.frozen is None for target in targets)

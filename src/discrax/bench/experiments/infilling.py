@@ -86,7 +86,7 @@ def _redraw_letters(model: MaskedModel, generator: np.random.Generator) -> str:
     is_redrawn = generator.permutation(len(HEAVY_CHAIN)) < len(HEAVY_CHAIN) // 2
     target = Infilling(model, "".join(np.where(is_redrawn, MASK, list(HEAVY_CHAIN))))
     x = target.draw(jax.random.key(int(generator.integers(2**31))), 1)[0]
-    return model.tokenizer.text(target.filled(x))
+    return model.tokenizer.text(target.fill(x))
 
 
 def _antibody_model() -> Path:
@@ -138,7 +138,7 @@ def infilling(top: int) -> Experiment:
             )
             if not found.run.is_complete:
                 raise KeyboardInterrupt
-            kept += [task.model.tokenizer.joined(found.target.filled(x)) for x in found.states]
+            kept += [task.model.tokenizer.join(found.target.fill(x)) for x in found.states]
             log_probs += found.log_probs.tolist()
             runs.append(found.run)
         numbers = [

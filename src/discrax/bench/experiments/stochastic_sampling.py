@@ -75,7 +75,7 @@ def regression(
     seed: int, num_rows: int, num_distinct: int, batch_size: int, is_controlled: bool = False
 ) -> TallLogisticRegression:
     target = TallLogisticRegression.simulated(seed, num_rows, num_distinct, batch_size=batch_size)
-    return target.controlled(target.mode()) if is_controlled else target
+    return target.with_control(target.mode()) if is_controlled else target
 
 
 @lru_cache(maxsize=4)

@@ -14,7 +14,7 @@ def normal_bernoulli(num_sites: int, spread: float, seed: int = 0) -> Target:
 
 def normal_categorical(num_sites: int, num_levels: int, spread: float, seed: int = 0) -> Target:
     """Logits of all levels normal with the given standard deviation."""
-    return targets.Categorical(spread * np.random.default_rng(seed).normal(size=(num_sites, num_levels)))
+    return targets.Independent(spread * np.random.default_rng(seed).normal(size=(num_sites, num_levels)))
 
 
 def potts_disc(side: int, num_levels: int, coupling: float, mean: float, spread: float, seed: int = 0) -> Target:
