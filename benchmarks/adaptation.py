@@ -10,16 +10,19 @@ import jax
 import numpy as np
 
 import discrax as dx
+from discrax.bench.papers.rules import PaperRate
+from discrax.core.kernel import rated_knob
 from step_cost import tasks
 
 STEPS, AROUND = 400, slice(280, 320)
+RULES = {"robust": dx.AcceptanceRate(), "paper": PaperRate()}
 
 
 def rates(target: dx.Target, kernel: dx.Kernel, rule: str) -> np.ndarray:
     """The mean acceptance probability of 100 chains at each step of warm-up."""
     result = dx.sample(
         jax.random.key(0), target, kernel, num_chains=100, num_warmup=STEPS, num_samples=1, keep="moments",
-        adaptation=dx.AcceptanceRate(rule=rule), progress=False,
+        adaptation=RULES[rule], progress=False,
     )  # fmt: skip
     return result.warmup_stats["accept_prob"].mean(axis=0)
 
@@ -47,7 +50,7 @@ def main() -> None:
     curves = {}
     for task, target in tasks().items():
         for name, kernel in starts.items():
-            for rule in ("robust", "paper"):
+            for rule in RULES:
                 if name == "dmala" and rule == "paper":
                     continue  # the paper's rule is for path lengths
                 curve = curves[task, name, rule] = rates(target, kernel, rule)
