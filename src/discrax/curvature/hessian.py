@@ -40,23 +40,6 @@ class Hessian:
             raise TypeError(f"origin must be words, but got {describe(self.origin)}.")
 
 
-def checked_matrix(W: Any, name: str = "W") -> Any:
-    """A symmetric matrix as numpy array (or scipy.sparse as it is); a ValueError says what is wrong."""
-    is_sparse = hasattr(W, "tocoo")
-    W = W if is_sparse else real_array(name, W)
-    if W.ndim != 2 or W.shape[0] != W.shape[1] or not W.shape[0]:
-        raise ValueError(f"{name} must be a square matrix, but got shape {W.shape}.")
-    if is_sparse:
-        real_array(name, W.data)
-    asymmetry, size = abs(W - W.T).max(), abs(W).max()
-    if asymmetry > 1e-5 * max(size, 1e-30):
-        raise ValueError(
-            f"{name} must be symmetric, but it differs from its transpose by up to {asymmetry:.3g}; "
-            f"pass ({name} + {name}.T) / 2."
-        )
-    return W
-
-
 def exact_hessian(target: Target) -> Hessian | None:
     """W of a quadratic target (at its temperature), or None."""
     if not isinstance(target, Target):

@@ -5,6 +5,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from discrax.core.checks import real_array
+
 LARGEST_DENSE = 1500  # up to here all eigenvalues are computed, beyond it the smallest by Lanczos
 ROUNDING = 1e-7  # of the eigenvalues of W / scale
 _TINY = 1e-6  # D = _TINY I counts as nothing where gaps are relative
@@ -31,6 +33,23 @@ def import_extra(module: str) -> Any:
     except ImportError as error:
         package = module.split(".")[0]
         raise ImportError(f'Diagonals need {package}, which is missing: pip install "discrax[curvature]".') from error
+
+
+def checked_matrix(W: Any, name: str = "W", *, tolerance: float = 1e-5) -> Any:
+    """A symmetric matrix as numpy array (or scipy.sparse as it is); a ValueError says what is wrong."""
+    is_sparse = hasattr(W, "tocoo")
+    W = W if is_sparse else real_array(name, W)
+    if W.ndim != 2 or W.shape[0] != W.shape[1] or not W.shape[0]:
+        raise ValueError(f"{name} must be a square matrix, but got shape {W.shape}.")
+    if is_sparse:
+        real_array(name, W.data)
+    asymmetry, size = abs(W - W.T).max(), abs(W).max()
+    if asymmetry > tolerance * max(size, 1e-30):
+        raise ValueError(
+            f"{name} must be symmetric, but it differs from its transpose by up to {asymmetry:.3g}; "
+            f"pass ({name} + {name}.T) / 2."
+        )
+    return W
 
 
 def dense(W: Any) -> np.ndarray:

@@ -14,6 +14,7 @@ from jaxtyping import Float, Integer
 
 from discrax.core import checks
 from discrax.core.files import check_writable, write_whole
+from discrax.learn.frequencies import check_codes
 from discrax.learn.mixing import MixingCurve
 
 INK, RULE, GAP = "#1c1d21", "#d9dade", 0.55  # GAP: the grey between images
@@ -137,10 +138,7 @@ def _checked(codes: Any, num_levels: int) -> Integer[np.ndarray, "rows height wi
             f"Expected integer codes (rows, height, width), but got {codes.dtype} of shape {codes.shape}; "
             "reshape the sites of an image first."
         )
-    if codes.min() < 0 or codes.max() >= num_levels:
-        raise ValueError(
-            f"Codes must lie in 0..{num_levels - 1}, but they run from {codes.min()} to {codes.max()}; set num_levels."
-        )
+    check_codes("Pictures", codes, num_levels, "set num_levels")
     return codes
 
 

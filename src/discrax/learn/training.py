@@ -137,7 +137,7 @@ def pcd(
                  every=every, save_every=save_every)  # fmt: skip
     ema = checks.number("ema, a decay,", ema, least=0, below=1)
     l1, weight_decay = checks.number("l1", l1, least=0), checks.number("weight_decay", weight_decay, least=0)
-    optimiser = adam(checks.number("learning_rate", learning_rate, above=0)) if optimiser is None else optimiser
+    optimiser = adam(learning_rate) if optimiser is None else optimiser
     check_optimiser(optimiser)
     check_out(out, resume)
     check_target(model)
@@ -215,7 +215,11 @@ def _train(
                 if stopped is None:
                     state, means = after, {name: float(values.mean()) for name, values in recorded.items()}
                     curves.append({"update": int(state.update), "seconds": time.perf_counter() - begin} | means)
-                    bar.show(length, _numbers(curves[-1]))
+                    bar.show(
+                        length,
+                        f"gap {means['gap']:.3g}  acceptance {means['acceptance']:.2f}  jump {means['jump']:.3g}  "
+                        f"gradient {means['gradient_norm']:.3g}",
+                    )
                     if folder is not None and _passes(int(state.update), length, plan.save_every):
                         folder.save(state, curves)
         if interrupts.requested:
@@ -245,13 +249,6 @@ def _trained(
         int(state.update),
         stopped,
         is_interrupted,
-    )
-
-
-def _numbers(row: dict[str, float]) -> str:
-    return (
-        f"gap {row['gap']:.3g}  acceptance {row['acceptance']:.2f}  jump {row['jump']:.3g}  "
-        f"gradient {row['gradient_norm']:.3g}"
     )
 
 

@@ -28,7 +28,7 @@ from jax.scipy.special import logsumexp
 from jaxtyping import Array, Bool, Float, Int, Integer, PRNGKeyArray
 
 from discrax.core import random
-from discrax.core.kernel import Info, State, scalar_info, start_state
+from discrax.core.kernel import Info, State, scalar_info
 from discrax.core.levels import at_level, draw_levels, is_level, log_sum_exp_levels
 from discrax.core.metropolis import decide, select
 from discrax.core.space import Space
@@ -55,9 +55,6 @@ class _WeightedPath(PathKernel):
     def __init__(self, path_length: float = 1.0, balancing: str | Balancing = "sqrt"):
         self.path_length, self.capacity = initial_length(path_length)
         self.balancing = get_balancing(balancing)
-
-    def init(self, target: Target, x: Integer[Array, "*shape"]) -> State:
-        return start_state(target, x)
 
     def step(self, key: PRNGKeyArray, target: Target, state: State) -> tuple[State, Info]:
         return _step(self, key, target, state, replace=self.with_replacement)

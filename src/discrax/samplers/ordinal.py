@@ -23,7 +23,7 @@ from jaxtyping import Array, Float, Int, Integer, PRNGKeyArray
 
 from discrax.core import random
 from discrax.core.checks import number
-from discrax.core.kernel import Info, Kernel, Knob, State, scalar_info, start_state
+from discrax.core.kernel import Info, Kernel, Knob, State, scalar_info
 from discrax.core.metropolis import decide, select
 from discrax.core.space import Ordinal, Space
 from discrax.core.target import Evaluation, Target, effective_ratios, evaluate_change, log_prob, temper
@@ -56,9 +56,6 @@ class OrdinalGWG(RadiusKernel):
     def __init__(self, radius: float = 1.0, balancing: str | Balancing = "sqrt"):
         self.radius = _initial_radius(radius)
         self.balancing = get_balancing(balancing)
-
-    def init(self, target: Target, x: Integer[Array, "*shape"]) -> State:
-        return start_state(target, x)
 
     def step(self, key: PRNGKeyArray, target: Target, state: State) -> tuple[State, Info]:
         space, x = target.space, state.x.reshape(-1)

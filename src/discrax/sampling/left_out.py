@@ -7,7 +7,7 @@ from jaxtyping import Array
 
 from discrax.core.kernel import Kernel
 from discrax.core.space import Space
-from discrax.core.target import Target
+from discrax.core.target import Target, bare
 
 
 class LeftOut(Target):
@@ -33,3 +33,9 @@ class LeftOutKernel(Kernel):
 
     def step(self, key: Any, target: Target, state: Any) -> NoReturn:
         raise ValueError(f"The kernel {self.name} was not stored with the result; build it again to draw more.")
+
+
+def name_of(thing: Target | Kernel) -> str:
+    """What a target or a kernel is called, also where it was left out."""
+    thing = bare(thing) if isinstance(thing, Target) else thing
+    return thing.name if isinstance(thing, LeftOut | LeftOutKernel) else type(thing).__name__
