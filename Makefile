@@ -9,8 +9,9 @@ INSTALLED := $(VENV)/.installed
 demo: $(INSTALLED)
 	$(BIN)/discrax demo
 
+# A file's tests stay with one worker: they share their programs.
 test: check
-	$(BIN)/pytest -n 2 -m "not slow"
+	$(BIN)/pytest -n 2 --dist loadfile -m "not slow"
 
 test-slow: $(INSTALLED)
 	$(BIN)/pytest -n 2 -m slow
@@ -32,4 +33,4 @@ $(INSTALLED): pyproject.toml
 	touch $(INSTALLED)
 
 clean:
-	rm -rf $(VENV) build dist
+	rm -rf $(VENV) build dist .pytest_cache

@@ -37,12 +37,12 @@ def targets() -> dict[str, dx.Target]:
 
     return {
         "Bernoulli 800": dx.targets.Bernoulli(rng.uniform(0.15, 0.85, 800)),
-        "Categorical 200x8": dx.targets.Categorical(rng.normal(size=(200, 8))),
+        "Categorical 200x8": dx.targets.Independent(rng.normal(size=(200, 8))),
         "Ising 50x50, 0.2": dx.targets.Ising.lattice((50, 50), 0.2, 0.1),
         "Ising 20x20, 0.44": dx.targets.Ising.lattice((20, 20), 0.4407),
         "Ising BA 400": dx.targets.Ising.graph(nx.barabasi_albert_graph(400, 4, seed=0), 0.1),
         "Ising dense 100": dx.targets.Ising.dense((spins + spins.T) / 2 * (1 - np.eye(100))),
-        "QUBO 100": dx.targets.QUBO.from_matrix(rng.normal(size=(100, 100)) / 5),
+        "QUBO 100": dx.targets.Quadratic.from_qubo(rng.normal(size=(100, 100)) / 5),
         "Potts 30x30x4": dx.targets.Potts.lattice((30, 30), 4, 0.7),
         "Gaussian 100x21": dx.targets.Quadratic(dx.Ordinal(100, np.arange(21.0)), gaussian, -10 * gaussian.sum(1)),
         "regression 60": dx.Target.from_log_prob(regression, dx.Binary(60)),

@@ -27,8 +27,10 @@ install_import_hook([f"discrax.{room}" for room in _ROOMS], "strict_types.check"
 
 def pytest_configure(config):
     if _COMPILED not in os.environ:
-        os.environ[_COMPILED] = str(config.cache.mkdir("compiled"))  # workers inherit it
-        _forget_oldest(Path(os.environ[_COMPILED]))
+        folder = config.rootpath / ".pytest_cache" / "d" / "compiled"
+        folder.mkdir(parents=True, exist_ok=True)
+        _forget_oldest(folder)
+        os.environ[_COMPILED] = str(folder)  # workers inherit it
     if hasattr(config, "workerinput") or not config.getoption("numprocesses", None):
         import jax
 

@@ -56,24 +56,24 @@ def run(arguments: list[str]) -> None:
     subcommands = tyro.extras.subcommand_cli_from_dict
     name, rest = (arguments[0], arguments[1:]) if arguments else ("", [])
     if name == "bench":
-        _imported("discrax.bench.commands:main")(rest or ["--help"])
+        _load("discrax.bench.commands:main")(rest or ["--help"])
     elif name == "stochastic":
-        applications = {each: _imported(place) for each, place in STOCHASTIC.items()}
+        applications = {each: _load(place) for each, place in STOCHASTIC.items()}
         subcommands(applications, prog="discrax stochastic", args=rest or ["--help"])
     elif name in COMMANDS:
         options_as_they_are = (tyro.conf.OmitArgPrefixes,)  # --out, though it is a field of a group of options
-        tyro.cli(_imported(COMMANDS[name][0]), prog=f"discrax {name}", args=rest, config=options_as_they_are)
+        tyro.cli(_load(COMMANDS[name][0]), prog=f"discrax {name}", args=rest, config=options_as_they_are)
     else:  # help, or a mistake
-        subcommands({each: _named(about) for each, (_, about) in COMMANDS.items()}, prog="discrax", args=arguments)
+        subcommands({each: _stub(about) for each, (_, about) in COMMANDS.items()}, prog="discrax", args=arguments)
 
 
-def _imported(place: str) -> Callable[..., None]:
+def _load(place: str) -> Callable[..., None]:
     """The function at a place such as "discrax.demo:demo"."""
     module, _, name = place.partition(":")
     return getattr(import_module(module), name)
 
 
-def _named(about: str) -> Callable[[], None]:
+def _stub(about: str) -> Callable[[], None]:
     """A command for the list of commands: a function that nobody calls, with a docstring."""
 
     def command() -> None: ...

@@ -16,7 +16,7 @@ drawn:dx.Tempered target:target=spins beta:positive0=0.5
 
 drawn:dx.targets.Bernoulli probs:array=probabilities
 drawn:dx.targets.Bernoulli logits:array=four
-drawn:dx.targets.Categorical logits:array=logits43
+drawn:dx.targets.Independent logits:array=logits43
 drawn:dx.targets.Ising.lattice shape:shape=(2,2) coupling:number=0.5 field:number=0.1 periodic:flag=False --
     coupling/several-numbers field/several-numbers
 drawn:dx.targets.Ising.graph graph:thing=edges coupling:number=0.5 field:number=0.1 -- coupling/several-numbers
@@ -30,7 +30,7 @@ drawn:dx.targets.Potts.lattice shape:shape=(2,2) num_levels:size=3 coupling:numb
 drawn:dx.targets.Potts.graph graph:thing=edges num_levels:size=3 coupling:number=0.5 field:number=0.1 --
     coupling/several-numbers field/several-numbers
 drawn:dx.targets.Quadratic space:space=bits coupling:array=matrix linear:array=four
-drawn:dx.targets.QUBO.from_matrix Q:array=matrix
+drawn:dx.targets.Quadratic.from_qubo Q:array=matrix
 dx.targets.Dense matrix:array=matrix shape:shape?=(2,2)
 dx.targets.Sparse edges:array=edges weights:array=[.1,.2,.3] shape:shape=(4,)
 dx.targets.Lattice shape:shape=(2,2) weights:number=0.5 periodic:flag=False -- weights/several-numbers
@@ -120,7 +120,7 @@ dx.samplers.get_sampler name:choice='pas'
 schedules.Constant value:number=0.5
 schedules.Geometric start:positive=1.0 rate:positive=0.9 floor:positive0=1e-30
 schedules.Power scale:positive=1.0 offset:positive0=1.0 floor:positive0=0.1 exponent:number=0.5
-solving_module.Schedule hot:positive0=0.1 cold:positive=2.0 kind:choice='geometric'
+solving_module.BetaSchedule hot:positive0=0.1 cold:positive=2.0 kind:choice='geometric'
 
 dx.exact.law target:target=spins limit:count=100 -- limit/huge
 dx.exact.draw key:key=key target:target=spins num:size=3

@@ -125,8 +125,8 @@ QUADRATIC: dict[str, Callable[[], dx.Target]] = {
         (2, 3), (0.4, 0.5 * _pattern(6, 0.7).reshape(2, 3)), 0.3 * _pattern(6, 1.9).reshape(2, 3)
     ),
     "ising-periodic": lambda: dx.targets.Ising.lattice((3, 3), 0.25, 0.1, periodic=True),
-    "qubo-dense": lambda: dx.targets.QUBO.from_matrix(1.2 * _pattern(25, 0.9).reshape(5, 5)),
-    "qubo-sparse": lambda: dx.targets.QUBO.from_matrix(
+    "qubo-dense": lambda: dx.targets.Quadratic.from_qubo(1.2 * _pattern(25, 0.9).reshape(5, 5)),
+    "qubo-sparse": lambda: dx.targets.Quadratic.from_qubo(
         scipy.sparse.csr_array(np.where(_pattern(25, 2.9) > 0, 1.2 * _pattern(25, 0.9), 0.0).reshape(5, 5))
     ),
     "potts-lattice": lambda: dx.targets.Potts.lattice((2, 2), 3, (0.8, -0.5), 0.4 * _pattern(12, 1.9).reshape(2, 2, 3)),

@@ -93,7 +93,7 @@ def test_a_chain_does_not_see_the_others(kernel):
 def test_a_path_counts_the_probability_of_the_level_it_drew():
     """One site with three levels, p = (0.7, 0.2, 0.1) and g = sqrt: every acceptance probability by hand."""
     p = np.array([0.7, 0.2, 0.1])
-    target = targets.Categorical(np.log(p)[None])
+    target = targets.Independent(np.log(p)[None])
     proposal = np.sqrt(p[None, :] / p[:, None]) * (1 - np.eye(3))  # w_xc
     proposal /= proposal.sum(axis=1, keepdims=True)
     accept = np.minimum(1, p[None, :] * proposal.T / np.maximum(p[:, None] * proposal, 1e-30))

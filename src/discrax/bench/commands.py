@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 import tyro
 
-from discrax.bench.plan.suite import Size, aliases, shipped
+from discrax.bench.plan.suite import Size, aliases, shipped_suites
 
 
 def list_suites(size: Size = Size.DEFAULT, /) -> None:
@@ -15,13 +15,14 @@ def list_suites(size: Size = Size.DEFAULT, /) -> None:
 
     table = Table("suite", "what it shows", "cells", title=f"{size} size", title_justify="left")
     table.columns[2].justify = "right"
-    for each in shipped().values():
+    for each in shipped_suites().values():
         table.add_row(each.name, each.about, str(len(list(each.cells(size)))))
     for name, names in aliases().items():
         table.add_row(name, f"another name for {' and '.join(names)}", "")
     Console().print(table)
 
 
+# As many as the command has options.
 def run(
     suites: Annotated[tuple[str, ...], tyro.conf.Positional],
     /,
@@ -116,5 +117,6 @@ def compare(first: Path, second: Path, /) -> None:
 
 
 def main(arguments: list[str]) -> None:
+    """The commands of `discrax bench`."""
     commands = {"list": list_suites, "run": run, "report": report, "compare": compare}
     tyro.extras.subcommand_cli_from_dict(commands, prog="discrax bench", args=arguments)

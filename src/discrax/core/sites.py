@@ -35,9 +35,9 @@ def checked_shape(shape: int | Sequence[int]) -> tuple[int, ...]:
     return sizes
 
 
-def checked_levels(num_levels: int | ArrayLike, shape: tuple[int, ...]) -> int | np.ndarray:
+def checked_levels(num_levels: int | Sequence[int] | np.ndarray, shape: tuple[int, ...]) -> int | np.ndarray:
     """One number of levels, or one per site."""
-    if np.ndim(num_levels) == 0:  # pyright: ignore[reportArgumentType]
+    if np.ndim(num_levels) == 0:
         return int(whole("num_levels", num_levels, least=2, most=2**31 - 1))
     levels = as_array("num_levels", num_levels)
     if levels.shape != shape or not np.issubdtype(levels.dtype, np.integer):

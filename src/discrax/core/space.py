@@ -282,7 +282,7 @@ class Categorical(Space):
     def __init__(
         self,
         shape: int | Sequence[int],
-        num_levels: int | ArrayLike,
+        num_levels: int | Sequence[int] | np.ndarray,
         *,
         frozen: ArrayLike | None = None,
         frozen_codes: ArrayLike | None = None,

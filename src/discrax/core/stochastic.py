@@ -64,7 +64,8 @@ class BatchRatios(StochasticTarget):
     """the changes of psi by all single-site changes at the price of a few evaluations"""
 
     @abstractmethod
-    def batch(self, x: Integer[Array, "*shape"], xi: Any) -> Batch: ...
+    def batch(self, x: Integer[Array, "*shape"], xi: Any) -> Batch:
+        """psi at x and its changes, by one mini-batch."""
 
 
 class Rows(eqx.Module):
@@ -130,28 +131,30 @@ def evaluate_batch(target: StochasticTarget, x: Integer[Array, "*shape"], xi: An
     return Batch(*value_and_changes(lambda x: target.psi(space.embed(x), xi), space, x))
 
 
-def nothing_yet(target: StochasticTarget) -> Average:
+def empty_average(target: StochasticTarget) -> Average:
+    """The average before the first mini-batch."""
     space, dtype = target.space, jnp.result_type(float)
     shape = space.shape if space.has_two_levels else (*space.shape, space.num_levels)
     return Average(jnp.zeros((), dtype), jnp.zeros(shape, dtype), jnp.zeros((), dtype))
 
 
-def averaged(target: StochasticTarget, average: Average, batch: Batch, *, exact: bool) -> Average:
+def add_batch(target: StochasticTarget, average: Average, batch: Batch, *, exact: bool) -> Average:
     """The average with one more mini-batch."""
     count = average.count + 1
     if not target.in_logs:
         here = average.here + (batch.here - average.here) / count
-        return Average(here, _moved(average.changes, batch.changes, 1 / count), count)
+        return Average(here, _move_mean(average.changes, batch.changes, 1 / count), count)
     before = average.here + jnp.log(average.count)  # log of the sum of psi(x) so far
     new = jnp.maximum(batch.here, _NOTHING)
     total = jnp.logaddexp(before, new)
     if not exact:  # the slope of log mean psi is the mean of slopes of log psi, weighted with psi
-        return Average(total - jnp.log(count), _moved(average.changes, batch.changes, jnp.exp(new - total)), count)
+        return Average(total - jnp.log(count), _move_mean(average.changes, batch.changes, jnp.exp(new - total)), count)
     there = jnp.logaddexp(before + average.changes, new + batch.changes)
     return Average(total - jnp.log(count), there - total, count)
 
 
-def _moved(old: Array, new: Array, share: Array) -> Array:
+def _move_mean(old: Array, new: Array, share: Array) -> Array:
+    """The mean `old` moved by a share of the way to `new`; -inf, which bars a change, stays."""
     return jnp.where(jnp.isneginf(new), -jnp.inf, old + share * (new - jnp.where(jnp.isneginf(new), 0, old)))
 
 

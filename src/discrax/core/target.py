@@ -96,6 +96,8 @@ def check_target(target: Target) -> None:
 
 
 class FunctionTarget(Target):
+    """What `Target.from_log_prob` makes: the log-probability is a function that was traced."""
+
     function: Callable[[Array], Array]
     space: Space
 
@@ -127,7 +129,8 @@ class ExactRatios(Target):
     """exact log-ratios of all single-site changes"""
 
     @abstractmethod
-    def evaluate(self, x: Integer[Array, "*shape"]) -> Evaluation: ...
+    def evaluate(self, x: Integer[Array, "*shape"]) -> Evaluation:
+        """log_prob and the exact log-ratios at a state."""
 
 
 class LocalChanges(Target):
@@ -203,6 +206,7 @@ def offered(target: Target, capability: type[Capability]) -> Capability | None:
 
 
 def inverse_temperature(target: Target) -> float | Float[Array, ""]:
+    """beta of a tempered target, and 1 of any other."""
     return target.beta if isinstance(target, Tempered) else 1.0
 
 
@@ -240,15 +244,15 @@ def value_and_changes(
     """A function of the codes at a state, and its change by every single-site change."""
     here, value = x.reshape(-1), function(x)
 
-    def value_with(site, code):
+    def value_with(site: Array, code: Array) -> Array:
         return function(here.at[site].set(code).reshape(space.shape))
 
-    def values_of(site):
+    def values_at(site: Array) -> Array:
         if space.has_two_levels:
             return value_with(site, 1 - here[site])
         return jax.vmap(lambda code: value_with(site, code))(jnp.arange(space.num_levels, dtype=space.dtype))
 
-    values = jax.lax.map(values_of, jnp.arange(space.num_sites), batch_size=_SITES_AT_ONCE)
+    values = jax.lax.map(values_at, jnp.arange(space.num_sites), batch_size=_SITES_AT_ONCE)
     changes = bar_missing(values - value, space.levels_at()).reshape(*space.shape, *values.shape[1:])
     return value, changes if space.has_two_levels else jnp.where(is_level(x, space.num_levels), 0, changes)
 

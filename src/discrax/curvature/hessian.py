@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Integer
 
-from discrax.core.checks import describe, real_array
+from discrax.core.checks import describe
 from discrax.core.programs import compiled
 from discrax.core.target import QuadraticForm, Target, bare, inverse_temperature, offered
 
@@ -35,7 +35,7 @@ class Hessian:
     is_exact: bool = False
 
     def __post_init__(self) -> None:
-        real_array("matrix", self.matrix.data if hasattr(self.matrix, "tocoo") else self.matrix)
+        checked_matrix(self.matrix, "matrix")
         if not isinstance(self.origin, str):
             raise TypeError(f"origin must be words, but got {describe(self.origin)}.")
 

@@ -45,6 +45,7 @@ class Images(NamedTuple):
 
     @property
     def shape(self) -> tuple[int, int]:
+        """Height and width."""
         return self.train.shape[1:]
 
     @property
@@ -54,14 +55,14 @@ class Images(NamedTuple):
             return self.train.mean(axis=0) / (_GREYS - 1)
         return shares(self.train, self.num_levels)
 
-    def binarised(self, rng_seed: int) -> "Images":
-        """Dynamic images drawn once for all; others are returned as they are."""
+    def binarise(self, rng_seed: int) -> "Images":
+        """Draws dynamic images once and for all; others are returned as they are."""
         if not self.is_dynamic:
             return self
         for_train, for_test = random.split(key_of(rng_seed), 2)
         return self._replace(
-            train=np.asarray(drawn(for_train, self.train)),
-            test=np.asarray(drawn(for_test, self.test)),
+            train=np.asarray(binarise(for_train, self.train)),
+            test=np.asarray(binarise(for_test, self.test)),
             is_dynamic=False,
         )
 
@@ -89,8 +90,8 @@ def load_images(name: str, folder: str | os.PathLike | None = None, *, levels: i
     return _cut(_greys(name, folder), int(levels))
 
 
-def drawn(key: PRNGKeyArray, greys: Integer[Array, "*any"] | Integer[np.ndarray, "*any"]) -> UInt8[Array, "*any"]:
-    """Each pixel v is 1 with probability v / 255."""
+def binarise(key: PRNGKeyArray, greys: Integer[Array, "*any"] | Integer[np.ndarray, "*any"]) -> UInt8[Array, "*any"]:
+    """Draws each pixel: it is 1 with probability v / 255, v being its grey."""
     # A word modulo 255 is below v with probability v / 255, up to 2^-24.
     words = random.words(key, greys.size).reshape(greys.shape) % np.uint32(_GREYS - 1)
     return (words < greys).astype(jnp.uint8)
@@ -115,7 +116,7 @@ def _digits(folder: Any) -> Images:
 
 def _static_mnist(folder: Any) -> Images:
     with np.load(data_file("mnist_static/binarized_mnist.npz", folder)) as arrays:
-        train, valid, test = (_unpacked(arrays[f"{part}_bits"]) for part in ("train", "valid", "test"))
+        train, valid, test = (_unpack(arrays[f"{part}_bits"]) for part in ("train", "valid", "test"))
     (shuffled,) = _split(test, len(test))  # they come ordered by digit
     return Images("mnist", train, shuffled, valid=valid)
 
@@ -141,7 +142,7 @@ def _omniglot(folder: Any) -> Images:
 
 def _caltech(folder: Any) -> Images:
     with np.load(data_file("caltech101_silhouettes28/caltech101_silhouettes_28.npz", folder)) as arrays:
-        lying = _unpacked(arrays["x_bits"])
+        lying = _unpack(arrays["x_bits"])
     train, valid, test = _split(1 - np.ascontiguousarray(lying.transpose(0, 2, 1)), 4100, 2264, 2307)
     return Images("caltech", train, test, valid=valid)
 
@@ -163,7 +164,7 @@ IMAGE_SETS: dict[str, Callable[[Any], Images]] = {
 }
 
 
-def _unpacked(bits: UInt8[np.ndarray, "rows 98"]) -> UInt8[np.ndarray, "rows 28 28"]:
+def _unpack(bits: UInt8[np.ndarray, "rows 98"]) -> UInt8[np.ndarray, "rows 28 28"]:
     return np.ascontiguousarray(np.unpackbits(bits, axis=1)).reshape(-1, 28, 28)
 
 

@@ -101,7 +101,7 @@ def _check_numbers(array: np.ndarray) -> None:
             raise ValueError(f"Rows must be finite, but row {bad[0]} of an array of shape {array.shape} is not.")
 
 
-def _kind(dtype) -> Any:
+def _kind(dtype: Any) -> Any:
     """Floats as the library computes, everything else as it is."""
     return jnp.result_type(float) if jnp.issubdtype(dtype, jnp.floating) else dtype
 

@@ -68,6 +68,7 @@ class RowStream:
 
     @property
     def block_rows(self) -> int:
+        """Rows of a block."""
         return self._order.block_rows
 
     def __len__(self) -> int:

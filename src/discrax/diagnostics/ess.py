@@ -38,8 +38,8 @@ def autocorrelation(values: np.ndarray, mean: float | None = None) -> np.ndarray
 def is_constant(values: np.ndarray) -> np.ndarray:
     """True for each chain (all but the last axis) whose values are all the same."""
     values = real_array("values", values)
-    if not values.ndim:
-        raise ValueError("values must have an axis of draws, but got one number.")
+    if not values.ndim or not values.shape[-1]:
+        raise ValueError(f"values must have an axis of draws, at least one, but got an array of shape {values.shape}.")
     return (values == values[..., :1]).all(axis=-1)
 
 

@@ -32,19 +32,39 @@ class FactorialChain(Protocol):
     """What a target must tell of itself, as `discrax.targets.FHMM` and `CategoricalFHMM` do."""
 
     @property
-    def space(self) -> Space: ...
+    def space(self) -> Space:
+        """(L, K): times and factors."""
+        ...
+
     @property
-    def series(self) -> Array: ...
+    def series(self) -> Array:
+        """y, (L,)."""
+        ...
+
     @property
-    def offset(self) -> Array: ...
+    def offset(self) -> Array:
+        """What is added to the sum of the factors' means."""
+        ...
+
     @property
-    def noise_variance(self) -> Array: ...
+    def noise_variance(self) -> Array:
+        """sigma^2 of y."""
+        ...
+
     @property
-    def stay_logit(self) -> Array: ...
+    def stay_logit(self) -> Array:
+        """The log-weight of staying at a level, against going to one other."""
+        ...
+
     @property
-    def initial_logits(self) -> Array: ...
+    def initial_logits(self) -> Array:
+        """(C,): of the levels at the first time."""
+        ...
+
     @property
-    def level_means(self) -> Array: ...
+    def level_means(self) -> Array:
+        """(K, C): what a factor adds to the mean of y."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -66,6 +86,7 @@ class ChainLaw:
     _dtype: np.dtype
 
     def log_prob(self, x: ArrayLike) -> Float[np.ndarray, "*batch"]:
+        """Normalised log-probabilities of codes of shape (..., L, K)."""
         x = np.asarray(x)
         if x.shape[-2:] != self.marginals.shape[:2]:
             raise ValueError(
@@ -77,6 +98,7 @@ class ChainLaw:
         return evidence + self._stay_logit * stays - self.log_normaliser
 
     def draw(self, key: PRNGKeyArray, num: int) -> Integer[Array, "num L K"]:
+        """Independent exact draws, backwards in time."""
         seed = random.seed_of(key)
         rng = np.random.default_rng(seed)
         length = len(self._forward)

@@ -22,9 +22,11 @@ _BEST = 1.081
 
 
 class Optimum(NamedTuple):
-    path_length: float
+    """Where a locally balanced proposal is most efficient."""
+
+    path_length: float  # sites
     acceptance: float
-    jump: float
+    jump: float  # sites changed a step, on average
 
 
 def bernoulli_optimum(probs: np.ndarray, balancing: Callable[[Array], Array]) -> Optimum:

@@ -15,7 +15,7 @@ _UNIFORM = 0.02  # the share of the uniform law that is mixed in
 def frequencies(rows: ArrayLike, num_levels: int = 2) -> Float[np.ndarray, "..."]:
     """How often each site is 1, or has each level, over rows of codes; a little mixed with 1/2, see `smoothed`."""
     rows = integer_rows("rows", rows)
-    check_codes("rows", rows, num_levels, "draw dynamic images with `binarised`, or set num_levels")
+    check_codes("rows", rows, num_levels, "draw dynamic images with `binarise`, or set num_levels")
     return smoothed(shares(rows, num_levels), num_levels)
 
 

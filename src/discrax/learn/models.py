@@ -23,10 +23,12 @@ from discrax.core import checks, random
 from discrax.core.checks import checked_arguments
 from discrax.core.closures import Captured, capture
 from discrax.core.levels import at_level
-from discrax.core.space import Binary, Categorical, Space, check_space
+from discrax.core.space import Binary, Categorical, Space, Spin, check_space
 from discrax.core.target import Evaluation, ExactRatios, Target, check_log_prob, embedding_of
 from discrax.learn.frequencies import smoothed
 from discrax.learn.networks import ConvNet, ResNet, initialised
+from discrax.targets.coupling import Dense
+from discrax.targets.quadratic import Quadratic
 
 
 class NetworkModel(Target):
@@ -72,9 +74,9 @@ class NetworkModel(Target):
         for logits in (self.base, self.bias):
             value = value if logits is None else value + jnp.sum(logits * e)
         if self.couplings is not None:
-            s = 2 * e.reshape(-1) - 1
+            s, J = 2 * e.reshape(-1) - 1, without_diagonal_gradient(self.couplings)
             # The default precision of an accelerator would lose the third digit of a sum over all pairs.
-            value = value + jnp.dot(s, jnp.matmul(self.couplings, s, precision=jax.lax.Precision.HIGHEST)) / 2
+            value = value + jnp.dot(s, jnp.matmul(J, s, precision=jax.lax.Precision.HIGHEST)) / 2
         return value
 
 
@@ -206,6 +208,18 @@ def trained_parts(model: Target) -> Any:
         nothing = jax.tree.map(lambda _: False, getattr(model, name))
         spec = eqx.tree_at(lambda it, name=name: getattr(it, name), spec, nothing, is_leaf=lambda leaf: leaf is None)
     return spec
+
+
+def without_constants(model: Target) -> Target:
+    """The model, without a gradient in parameters that only add a constant: the diagonal of J on spins, s_i^2 = 1."""
+    if not (isinstance(model, Quadratic) and isinstance(model.space, Spin) and isinstance(model.coupling, Dense)):
+        return model
+    return eqx.tree_at(lambda it: it.coupling.matrix, model, without_diagonal_gradient(model.coupling.matrix))
+
+
+def without_diagonal_gradient(J: Float[Array, "n n"]) -> Float[Array, "n n"]:
+    """J, whose diagonal training does not change. Its gradient would be rounding errors, which Adam makes steps of."""
+    return jnp.where(jnp.eye(len(J), dtype=bool), jax.lax.stop_gradient(J), J)
 
 
 def log_odds(frequencies: ArrayLike, space: Space) -> Float[np.ndarray, "..."]:

@@ -12,8 +12,8 @@ from discrax.core import random
 from discrax.core.driver import Adapter, Ensemble, run_chunk
 from discrax.core.kernel import Kernel
 from discrax.core.target import Target
-from discrax.data.images import drawn
-from discrax.learn.models import trained_parts
+from discrax.data.images import binarise
+from discrax.learn.models import trained_parts, without_constants
 
 CURVES = ("gap", "acceptance", "jump", "gradient_norm")  # of every update
 
@@ -82,7 +82,7 @@ def one_update(
     order = jax.lax.cond(turn == 0, lambda: _shuffled(for_rows, rows.shape[0]), lambda: state.order)
     batch = rows[jax.lax.dynamic_slice_in_dim(order, turn * batch_size, batch_size)]
     if settings.is_dynamic:
-        batch = drawn(for_pixels, batch).astype(model.space.dtype)
+        batch = binarise(for_pixels, batch).astype(model.space.dtype)
     first = jnp.remainder(state.update, state.buffer.shape[0] // batch_size) * batch_size
     x = jax.lax.dynamic_slice_in_dim(state.buffer, first, batch_size) if settings.is_persistent else batch
 
@@ -97,7 +97,7 @@ def one_update(
     parameters, constants = eqx.partition(model, trained_spec(model, settings.trains))
 
     def loss(parameters):
-        model = eqx.combine(parameters, constants)
+        model = without_constants(eqx.combine(parameters, constants))
         values = jax.vmap(lambda x: model.log_prob(model.space.embed(x)))(jnp.concatenate([batch, chains]))
         gap = jnp.mean(values[:batch_size]) - jnp.mean(values[batch_size:])
         return _penalties(model, parameters, settings) - gap, gap

@@ -19,6 +19,7 @@ Reference: Sun et al. (2023), after Wang, Wu, Yang, Hao and Li (2022).
 
 import itertools
 import math
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -60,7 +61,7 @@ class ApproximateCircuit(BatchRatios):
     scenarios: Draw
     batch_size: int = eqx.field(static=True)
 
-    def __init__(self, multiplies, num_units: int, *, batch_size: int = 1):
+    def __init__(self, multiplies: Any, num_units: int, *, batch_size: int = 1):
         multiplies = np.asarray(multiplies)
         if multiplies.shape != (NUM_NODES,) or multiplies.dtype != np.bool_:
             raise ValueError(
@@ -75,7 +76,7 @@ class ApproximateCircuit(BatchRatios):
             raise ValueError(f"batch_size is a whole number of draws, at least 1, but got {batch_size!r}.")
         self.multiplies, self.batch_size = jnp.asarray(multiplies), int(batch_size)
         self.space = Categorical(int(num_units), NUM_NODES)
-        self.scenarios = _drawn(random.as_threefry(jax.random.key(0)), _SCENARIOS)
+        self.scenarios = _draw(random.as_threefry(jax.random.key(0)), _SCENARIOS)
 
     @staticmethod
     @checked_arguments
@@ -86,6 +87,7 @@ class ApproximateCircuit(BatchRatios):
 
     @property
     def num_units(self) -> int:
+        """How many are imprecise."""
         return self.space.num_sites
 
     def init(self, key: PRNGKeyArray, num_chains: int) -> Integer[Array, "chains units"]:
@@ -94,7 +96,7 @@ class ApproximateCircuit(BatchRatios):
         return jnp.argsort(order, axis=1)[:, : self.num_units].astype(self.space.dtype)
 
     def draw(self, key: PRNGKeyArray, step: Int[Array, ""]) -> Draw:
-        return _drawn(key, self.batch_size)
+        return _draw(key, self.batch_size)
 
     def psi(self, e: Float[Array, "units nodes"], xi: Draw) -> Float[Array, ""]:
         taken = jnp.sum(e, axis=0)
@@ -162,9 +164,9 @@ class ApproximateCircuit(BatchRatios):
 def _expected_errors(
     circuit: ApproximateCircuit, placements: Integer[Array, "placements units"], key: PRNGKeyArray, *, num_draws: int
 ) -> Float[Array, " placements"]:
-    xi = _drawn(key, num_draws)
+    xi = _draw(key, num_draws)
 
-    def of_some(some):
+    def of_some(some: Integer[Array, "some units"]) -> Float[Array, " some"]:
         taken = jnp.any(is_level(some, NUM_NODES), axis=-2)
         return jnp.mean(circuit._errors(taken, xi), axis=-1)
 
@@ -172,10 +174,10 @@ def _expected_errors(
     return jax.lax.map(of_some, blocks).reshape(-1)
 
 
-def _drawn(key: PRNGKeyArray, count: int) -> Draw:
+def _draw(key: PRNGKeyArray, count: int) -> Draw:
     u = random.uniform(key, count * (NUM_INPUTS + NUM_NODES)).reshape(count, -1)
     return Draw(1 + u[:, :NUM_INPUTS], _LARGEST_ERROR * (2 * u[:, NUM_INPUTS:] - 1))
 
 
-def _is_count(value) -> bool:
+def _is_count(value: Any) -> bool:
     return isinstance(value, int | np.integer) and not isinstance(value, bool) and int(value) >= 1

@@ -14,7 +14,7 @@ from jaxtyping import Float, Integer
 
 from discrax.problems.graph import Graph
 from discrax.problems.problem import BinaryProblem, BinaryQuadratic
-from discrax.problems.states import Flips, graph_with_nodes, named, per_state, totals
+from discrax.problems.states import Flips, graph_with_nodes, names_of, per_state, totals
 
 _MOST_NODES_FOR_EIGENVALUES = 2_000
 _ROUNDING = 1e-9  # of eigenvalues
@@ -69,7 +69,7 @@ class MaxCut(BinaryProblem):
         return bound
 
     def describe(self, x: Integer[np.ndarray, " n"]) -> dict:
-        sides = [named(self.graph.names, np.flatnonzero(np.asarray(x) == side)) for side in (0, 1)]
+        sides = [names_of(self.graph.names, np.flatnonzero(np.asarray(x) == side)) for side in (0, 1)]
         return {"sides": sides, "cut": float(self.objective(x))}
 
     def __repr__(self) -> str:

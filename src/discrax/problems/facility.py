@@ -21,11 +21,13 @@ one normal number each.
 Reference: stochastic facility location with outsourcing, Albareda-Sambola, Fernandez and Saldanha-da-Gama (2011).
 """
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Integer, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Integer, PRNGKeyArray
 
 from discrax.core import random
 from discrax.core.checks import checked_arguments, real_array, whole
@@ -56,7 +58,17 @@ class FacilityLocation(BatchRatios):
     scenarios: Float[Array, "scenarios customers"]
     batch_size: int = eqx.field(static=True)
 
-    def __init__(self, opening, transport, capacity, penalty, demand, spread=0.5, *, batch_size: int = 1):
+    def __init__(
+        self,
+        opening: Any,
+        transport: Any,
+        capacity: Any,
+        penalty: Any,
+        demand: Any,
+        spread: Any = 0.5,
+        *,
+        batch_size: int = 1,
+    ):
         transport = real_array("transport", transport)
         if transport.ndim != 2 or transport.shape[0] < 2 or transport.shape[1] < 1:
             raise ValueError(
@@ -103,7 +115,14 @@ class FacilityLocation(BatchRatios):
     @staticmethod
     @checked_arguments
     def from_orlib(
-        fixed, capacity, demand, cost, *, penalty=None, spread: float = 0.5, batch_size: int = 1
+        fixed: Any,
+        capacity: Any,
+        demand: Any,
+        cost: Any,
+        *,
+        penalty: Any = None,
+        spread: float = 0.5,
+        batch_size: int = 1,
     ) -> "FacilityLocation":
         """A problem as the OR-Library states them: `cost` is that of serving all demand of a customer.
 
@@ -127,10 +146,12 @@ class FacilityLocation(BatchRatios):
 
     @property
     def num_facilities(self) -> int:
+        """How many may be opened."""
         return self.space.num_levels
 
     @property
     def num_customers(self) -> int:
+        """How many are to be served."""
         return self.space.num_sites - self.space.num_levels
 
     def draw(self, key: PRNGKeyArray, step: Integer[Array, ""]) -> Float[Array, "batch customers"]:
@@ -161,14 +182,16 @@ class FacilityLocation(BatchRatios):
             changes = jnp.sum(changes, axis=-1)  # the change to the other level
         return Batch(self.psi(self.space.embed(x), xi), changes)
 
-    def _rises(self, x, is_mine, d):
+    def _rises(
+        self, x: Integer[Array, " n"], is_mine: Bool[Array, "n facilities"], d: Float[Array, " customers"]
+    ) -> tuple[Float[Array, " facilities"], Float[Array, "customers facilities"]]:
         """By how much the cost of one scenario rises: each facility toggled, and each customer at each facility."""
         I = self.num_facilities  # noqa: E741
         y, at = x[:I].astype(d.dtype), is_mine[I:].astype(d.dtype)  # (customer, facility): who is whose
         load = d @ at
         room = self.capacity * y
 
-        def bought(load):
+        def bought(load: Float[Array, " facilities"]) -> Float[Array, " facilities"]:
             return self.penalty * jnp.maximum(0, load - room)
 
         toggled = (1 - 2 * y) * (self.opening + self.penalty * (jnp.maximum(0, load - self.capacity) - load))
@@ -194,7 +217,7 @@ class FacilityLocation(BatchRatios):
         return (self.demand * jnp.exp(-jnp.square(s) / 2))[None] * jnp.exp(s[None] * z)
 
 
-def _checked(name: str, values, size: int) -> Float[Array, "..."]:
+def _checked(name: str, values: Any, size: int) -> Float[Array, "..."]:
     """Numbers, not negative; one number stands for all."""
     values = real_array(name, values)
     if values.ndim == 0:

@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 
 from discrax.core.checks import as_array, describe, real_array, whole
 
-_MOST_IN_ALL = 1e30  # in single precision that leaves room for penalties and for fields that pin a site
+_MOST_IN_ALL = 1e30  # in single precision that leaves room for penalties
 _MOST_NODES = 10_000_000  # where there are few edges
 _BYTES_PER_NODE = 100  # of a graph and a search on it
 
@@ -72,7 +72,7 @@ class Graph:
             edges,
             weights,
             _one_each("node weights", node_weights, num_nodes),
-            checked_names(names, num_nodes, "nodes"),
+            check_names(names, num_nodes, "nodes"),
         )
 
     @classmethod
@@ -107,6 +107,7 @@ class Graph:
 
     @property
     def num_edges(self) -> int:
+        """How many there are."""
         return len(self.edges)
 
     @property
@@ -117,6 +118,7 @@ class Graph:
 
     @property
     def degrees(self) -> Int[np.ndarray, " n"]:
+        """The number of neighbours of each node."""
         return np.bincount(self.edges.ravel(), minlength=self.num_nodes)
 
     def neighbours(self) -> tuple[Int[np.ndarray, " starts"], Int[np.ndarray, " ends"], Float[np.ndarray, " ends"]]:
@@ -147,7 +149,8 @@ def check_sum(what: str, *terms: Float[np.ndarray, "..."]) -> None:
         raise ValueError(f"{what} must add up to less than {_MOST_IN_ALL:.0e}, but they do not; divide by the largest.")
 
 
-def checked_names(names: Any, count: int, of: str) -> tuple[Hashable, ...] | None:
+def check_names(names: Any, count: int, of: str) -> tuple[Hashable, ...] | None:
+    """One name for each of `count` nodes or variables; None where they have none."""
     if names is None:
         return None
     try:

@@ -22,7 +22,7 @@ from jaxtyping import Bool, Float, Int, Integer
 from discrax.core.checks import number
 from discrax.problems.graph import Graph
 from discrax.problems.problem import BinaryProblem, BinaryQuadratic
-from discrax.problems.states import graph_with_nodes, named, per_state
+from discrax.problems.states import graph_with_nodes, names_of, per_state
 
 _MOST_NODES_FOR_A_BOUND = 20_000
 _MOST_CONFLICTS = 100_000_000
@@ -43,7 +43,7 @@ class _ConflictFreeSet(BinaryProblem):
         if (node_weights <= 0).any():
             node = int(np.argmax(node_weights <= 0))
             raise ValueError(
-                f"Weights of nodes must be positive, but that of node {named(graph.names, np.array([node]))[0]} is "
+                f"Weights of nodes must be positive, but that of node {names_of(graph.names, np.array([node]))[0]} is "
                 f"{node_weights[node]:g}; leave such nodes out."
             )
         vars(self).update(
@@ -149,7 +149,7 @@ class _ConflictFreeSet(BinaryProblem):
 
     def describe(self, x: Integer[np.ndarray, " n"]) -> dict:
         chosen = np.flatnonzero(x)
-        described = {"nodes": named(self.graph.names, chosen), "size": len(chosen)}
+        described = {"nodes": names_of(self.graph.names, chosen), "size": len(chosen)}
         return {**described, "weight": float(self.objective(x))} if self.weighted else described
 
     def __repr__(self) -> str:

@@ -21,7 +21,7 @@ from discrax.core.sites import code_dtype
 from discrax.core.space import Categorical
 from discrax.problems.graph import Graph
 from discrax.problems.problem import Labelling, Problem
-from discrax.problems.states import graph_with_nodes, named, per_state, totals
+from discrax.problems.states import graph_with_nodes, names_of, per_state, totals
 from discrax.targets.coupling import Dense, Sparse, Uncoupled
 from discrax.targets.partition import BalancedLabels
 
@@ -79,6 +79,7 @@ class Partition(Problem):
         return per_state(lambda x: (x[i] != x[j]) @ self.graph.weights, x)
 
     def sizes(self, x: Integer[np.ndarray, "*batch n"]) -> Int[np.ndarray, "*batch parts"]:
+        """How many nodes each part has."""
         return np.stack([np.count_nonzero(np.asarray(x) == part, axis=-1) for part in range(self.num_parts)], axis=-1)
 
     @property
@@ -151,7 +152,7 @@ class Partition(Problem):
         return np.stack([generator.permutation(n) % k for _ in range(num_chains)]).astype(code_dtype(k))
 
     def describe(self, x: Integer[np.ndarray, " n"]) -> dict:
-        parts = [named(self.graph.names, np.flatnonzero(np.asarray(x) == part)) for part in range(self.num_parts)]
+        parts = [names_of(self.graph.names, np.flatnonzero(np.asarray(x) == part)) for part in range(self.num_parts)]
         return {
             "parts": parts,
             "cut": float(self.objective(x)),

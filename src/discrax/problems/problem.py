@@ -50,9 +50,11 @@ class BinaryQuadratic:
 
     @property
     def num_sites(self) -> int:
+        """n, how many variables there are."""
         return len(self.linear)
 
     def value(self, x: Integer[np.ndarray, "*batch n"]) -> Float[np.ndarray, "*batch"]:
+        """The form at states of codes 0 and 1."""
         x = np.asarray(x)
         pairs = (x[..., self.edges[:, 0]] & x[..., self.edges[:, 1]]) @ self.weights
         return self.offset + x @ self.linear + pairs
@@ -75,6 +77,7 @@ class BinaryQuadratic:
         return Dense(matrix)
 
     def target(self) -> Quadratic:
+        """Its law: log_prob is the form without its offset."""
         n = self.num_sites
         if not len(self.edges):
             return Quadratic(Binary(n), Uncoupled((n,)), self.linear)
@@ -109,6 +112,7 @@ class Problem(ABC):
 
     @property
     def space(self) -> Space:
+        """The states there are."""
         return self.target.space
 
     @property
@@ -137,6 +141,7 @@ class Problem(ABC):
         return None
 
     def is_feasible(self, x: Integer[np.ndarray, "*batch n"]) -> np.ndarray:
+        """Which of the states have no violations, shape (*batch)."""
         return np.asarray(np.asarray(self.violations(x)) == 0)
 
     def init(self, generator: np.random.Generator, num_chains: int) -> Integer[np.ndarray, "chains n"]:
@@ -149,6 +154,7 @@ class Problem(ABC):
         return {"state": [int(code) for code in x]}
 
     def is_better(self, first: float, second: float) -> bool:
+        """Whether the first objective is better than the second."""
         return first > second if self.sense == "max" else first < second
 
 

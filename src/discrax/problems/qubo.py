@@ -19,10 +19,10 @@ import numpy as np
 from jaxtyping import Float, Int, Integer
 
 from discrax.core.checks import number, real_array
-from discrax.problems.graph import check_num_nodes, check_sum, checked_names
+from discrax.problems.graph import check_names, check_num_nodes, check_sum
 from discrax.problems.problem import BinaryProblem, BinaryQuadratic
 from discrax.problems.readers import QuadraticForm, read_qubo
-from discrax.problems.states import Flips, per_state, plain, totals
+from discrax.problems.states import Flips, as_plain, per_state, totals
 
 _FORMS = "a square matrix, a dimod model, a file, or linear terms with `edges` and `weights`"
 
@@ -92,7 +92,7 @@ class QUBO(BinaryProblem):
         n = len(energy.linear)
         if n == 0:
             raise ValueError("A QUBO needs at least one variable, but this one is empty.")
-        names = checked_names(names, n, "variables")
+        names = check_names(names, n, "variables")
         vars(self).update(
             energy=energy.in_bits() if is_spin else energy,
             names=names,
@@ -130,7 +130,7 @@ class QUBO(BinaryProblem):
     def describe(self, x: Integer[np.ndarray, " n"]) -> dict:
         names = range(len(x)) if self.names is None else self.names
         values = 2 * np.asarray(x, np.int64) - 1 if self.is_spin else np.asarray(x, np.int64)
-        sample = {plain(name): int(value) for name, value in zip(names, values, strict=True)}
+        sample = {as_plain(name): int(value) for name, value in zip(names, values, strict=True)}
         return {"sample": sample, "energy": float(self.objective(x))}
 
     def __repr__(self) -> str:

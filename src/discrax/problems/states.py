@@ -69,12 +69,13 @@ class Flips:
         return slice(self._start[site], self._start[site + 1])
 
 
-def named(names: tuple[Hashable, ...] | None, indices: Int[np.ndarray, " m"]) -> list:
+def names_of(names: tuple[Hashable, ...] | None, indices: Int[np.ndarray, " m"]) -> list:
     """What the source calls some nodes, as JSON takes it."""
-    return [i if names is None else plain(names[i]) for i in indices.tolist()]
+    return [i if names is None else as_plain(names[i]) for i in indices.tolist()]
 
 
-def plain(name: Hashable) -> str | int | float:
+def as_plain(name: Hashable) -> str | int | float:
+    """A name as JSON takes it."""
     if isinstance(name, np.generic):
         name = name.item()
     return name if isinstance(name, str | int | float) else str(name)

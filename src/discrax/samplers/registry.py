@@ -1,6 +1,7 @@
 """The registry: every sampler by name, with what it is and which spaces it takes."""
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import NamedTuple
 
 from discrax.core.checks import describe
@@ -81,6 +82,20 @@ def get_sampler(name: str) -> Sampler:
     if name not in REGISTRY:
         raise unknown_name("sampler", name, {*REGISTRY, "auto"})
     return REGISTRY[name]
+
+
+@lru_cache(maxsize=1)
+def _names() -> dict[type[Kernel], list[str]]:
+    names: dict[type[Kernel], list[str]] = {}
+    for row in REGISTRY.values():
+        names.setdefault(type(row.build()), []).append(row.name)
+    return names
+
+
+def name_of(kernel: Kernel) -> str:
+    """The name of a kernel in the registry, or that of its class where it has none, or several (`AnyScale`, `PAVG`)."""
+    names = _names().get(type(kernel), [])
+    return names[0] if len(names) == 1 else type(kernel).__name__
 
 
 def build_kernel(sampler: "str | Kernel", target: Target) -> Kernel:

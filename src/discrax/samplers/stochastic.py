@@ -44,10 +44,10 @@ from discrax.core.levels import bar_missing, draw_levels, is_level
 from discrax.core.stochastic import (
     Average,
     StochasticTarget,
-    averaged,
+    add_batch,
+    empty_average,
     evaluate_batch,
     log_ratios,
-    nothing_yet,
 )
 from discrax.core.target import Target, bare, effective_ratios, temper
 from discrax.samplers.balancing import Balancing, get_balancing
@@ -68,7 +68,7 @@ class _FromBatches(Kernel):
     is_exact: ClassVar[bool] = False
 
     def init(self, target: Target, x: Integer[Array, "*shape"]) -> State:
-        average, zero = nothing_yet(_base(target)), jnp.zeros((), jnp.int32)
+        average, zero = empty_average(_base(target)), jnp.zeros((), jnp.int32)
         return State(x, average.here, Cache(average, zero, zero, x))
 
 
@@ -215,7 +215,7 @@ def _next_state(
     is_invalid |= jnp.any(jnp.isnan(batch.changes) | jnp.isposinf(batch.changes))
     is_kept = jnp.asarray(keeps) & jnp.all(state.x == y)
     old = jax.tree.map(lambda a: jnp.where(is_kept, a, 0), cache.average)
-    new = averaged(base, old, jax.tree.map(lambda a: jnp.where(is_invalid, 0, a), batch), exact=exact)
+    new = add_batch(base, old, jax.tree.map(lambda a: jnp.where(is_invalid, 0, a), batch), exact=exact)
     average = jax.tree.map(lambda a, b: jnp.where(is_invalid, a, b.astype(a.dtype)), old, new)
     return State(y, base.log_phi(average.here), Cache(average, cache.count + 1, offset, y)), is_invalid
 

@@ -31,6 +31,7 @@ from discrax.core.target import Coloured, ExactRatios, QuadraticForm, Target, ba
 from discrax.diagnostics import ess
 from discrax.diagnostics.weighted import weighted_rhat
 from discrax.samplers import get_sampler, gibbs
+from discrax.samplers.registry import name_of
 from discrax.sampling.checks import chain_keys, gradient_error, initial_states, possible_starts
 from discrax.sampling.run import Run
 
@@ -167,7 +168,7 @@ def pilot(
     if spec.candidates is None:
         waiting = list(dict(candidates_for(target, differentiable=differentiable)).items())
     else:
-        waiting = [(c if isinstance(c, str) else type(c).__name__, c) for c in spec.candidates]
+        waiting = [(c if isinstance(c, str) else name_of(c), c) for c in spec.candidates]
     trials, failed, by_name = [], [], dict(waiting)
     while waiting:
         interrupts.raise_if_requested()

@@ -8,6 +8,7 @@ from jaxtyping import Array
 from discrax.core.kernel import Kernel
 from discrax.core.space import Space
 from discrax.core.target import Target, bare
+from discrax.samplers.registry import name_of
 
 
 class LeftOut(Target):
@@ -35,7 +36,9 @@ class LeftOutKernel(Kernel):
         raise ValueError(f"The kernel {self.name} was not stored with the result; build it again to draw more.")
 
 
-def name_of(thing: Target | Kernel) -> str:
-    """What a target or a kernel is called, also where it was left out."""
+def title_of(thing: Target | Kernel) -> str:
+    """What a target or a kernel is called in reports, also where it was left out."""
     thing = bare(thing) if isinstance(thing, Target) else thing
-    return thing.name if isinstance(thing, LeftOut | LeftOutKernel) else type(thing).__name__
+    if isinstance(thing, LeftOut | LeftOutKernel):
+        return thing.name
+    return name_of(thing) if isinstance(thing, Kernel) else type(thing).__name__

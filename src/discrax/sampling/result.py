@@ -18,7 +18,7 @@ from discrax.core.target import Target
 from discrax.diagnostics import Summary, diagnose
 from discrax.diagnostics.weighted import are_equal, effective_weights, equal_draws, shares
 from discrax.sampling.auto import AutoReport
-from discrax.sampling.left_out import name_of
+from discrax.sampling.left_out import title_of
 
 
 @dataclass(frozen=True, repr=False)
@@ -110,7 +110,7 @@ class Result:
         what = "draws" if self.draws is not None else "kept" if self.kept is not None else "moments"
         acceptance = f"{self.mean_stats['accept_prob'].mean():.3f}" if self.mean_stats else "-"
         lines = [
-            f"Result of {name_of(self.kernel)} on {name_of(self.target)}",
+            f"Result of {title_of(self.kernel)} on {title_of(self.target)}",
             f"  {self.num_chains:,} chains x {self.num_draws:,} draws{'' if self.is_complete else ' (interrupted)'}",
             f"  .{what}: {', '.join(shapes[:4])}{', ...' if len(shapes) > 4 else ''}",
             f"  .stats: {', '.join(self.stats) or 'none'}",
@@ -139,7 +139,7 @@ class Result:
             scalars.append(diagnose("lp", self.stats["lp"], weights))
             if self.distance is not None:
                 scalars.append(diagnose("distance", self.distance, weights))
-        title = f"{name_of(self.kernel)} on {name_of(self.target)}"
+        title = f"{title_of(self.kernel)} on {title_of(self.target)}"
         invalid = stats["is_invalid"].sum() * self.num_draws * self.thinning
         if self.warmup_stats:
             invalid += self.warmup_stats["is_invalid"].sum()
@@ -154,7 +154,7 @@ class Result:
                 f"Warm-up asked for acceptance {report.asked_rate:.3f} but ended at {report.reached_rate:.3f}."
             )
         if not self.kernel.is_exact:
-            notes.append(f"{name_of(self.kernel)} makes no accept/reject step: its law is near the target's only.")
+            notes.append(f"{title_of(self.kernel)} makes no accept/reject step: its law is near the target's only.")
         return Summary(
             title=title,
             num_chains=self.num_chains,
@@ -226,7 +226,7 @@ class Result:
             )
         attributes: dict[str, Any] = {
             "inference_library": "discrax",
-            "sampler": name_of(self.kernel),
+            "sampler": title_of(self.kernel),
             "is_complete": int(self.is_complete),
             "sampling_time": self.seconds,
         }

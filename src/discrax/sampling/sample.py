@@ -26,6 +26,7 @@ from discrax.sampling.stacking import split
 _LEAST_BURN_IN = 10
 
 
+# The verb: its parameters are what a user may say of a run, and all but three have defaults.
 @reads_user_code()
 def sample(
     key: PRNGKeyArray,

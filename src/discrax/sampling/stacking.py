@@ -42,7 +42,7 @@ def stack_shared(trees: Sequence[Tree]) -> tuple[Tree, Any]:
     parts = [eqx.partition(tree, eqx.is_array_like) for tree in trees]
 
     def is_shared(*leaves: Any) -> bool:
-        return all(leaf is leaves[0] for leaf in leaves)
+        return len(leaves) > 1 and all(leaf is leaves[0] for leaf in leaves)
 
     arrays = jax.tree.map(
         lambda *leaves: jnp.asarray(leaves[0]) if is_shared(*leaves) else _stack(*leaves), *(each for each, _ in parts)

@@ -20,7 +20,7 @@ import numpy as np
 from discrax.core.closures import Captured
 from discrax.core.files import whole_file
 from discrax.core.kernel import State
-from discrax.sampling.left_out import LeftOut, LeftOutKernel, name_of
+from discrax.sampling.left_out import LeftOut, LeftOutKernel, title_of
 from discrax.sampling.result import Result
 
 _FORMAT = 1
@@ -50,7 +50,7 @@ def save(result: Result, path: str | Path) -> Path:
     named = {name: ([f"{name}_{axis}" for axis in range(array.ndim)], array) for name, array in arrays.items()}
     attributes = {"description": json.dumps(description), "notes": " ".join(notes)}
     tree = xarray.DataTree.from_dict(datasets | {"discrax": xarray.Dataset(named, attrs=attributes)})
-    tree.attrs.update({"inference_library": "discrax", "sampler": name_of(result.kernel)})
+    tree.attrs.update({"inference_library": "discrax", "sampler": title_of(result.kernel)})
     with whole_file(path) as partial:
         try:
             tree.to_netcdf(partial, engine="h5netcdf")
@@ -69,7 +69,7 @@ def _description(result: Result, arrays: dict[str, np.ndarray]) -> tuple[dict[st
             made[name] = _describe(getattr(result, name), found, name)
             arrays |= found
         except _CannotStore as why:
-            made[name] = {"left_out": name_of(getattr(result, name))}
+            made[name] = {"left_out": title_of(getattr(result, name))}
             notes.append(f"The {name} was left out: {why}.")
     names = [field.name for field in dataclasses.fields(result) if field.name not in _ELSEWHERE]
     try:

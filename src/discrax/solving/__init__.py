@@ -1,8 +1,16 @@
-"""Combinatorial optimisation by the house's samplers: annealing, parallel tempering, site by site, expected costs."""
+"""Combinatorial optimisation: annealing and tempering by samplers or site by site, and costs known by mini-batches."""
 
-from discrax.solving.expected import Expected, minimise_expected, sample_average
-from discrax.solving.schedules import Schedule
+from discrax.solving.schedules import BetaSchedule
 from discrax.solving.solution import Solution
 from discrax.solving.solver import solve, solve_many
+from discrax.solving.stochastic import StochasticSolution, minimise_expected, sample_average
 
-__all__ = ["Expected", "Schedule", "Solution", "minimise_expected", "sample_average", "solve", "solve_many"]
+__all__ = [
+    "BetaSchedule",
+    "Solution",
+    "StochasticSolution",
+    "minimise_expected",
+    "sample_average",
+    "solve",
+    "solve_many",
+]

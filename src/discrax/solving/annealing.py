@@ -15,7 +15,7 @@ from discrax.core.target import Target
 from discrax.solving.clock import Blocks, Clock, Reports
 from discrax.solving.engine import Report
 from discrax.solving.population import Population
-from discrax.solving.schedules import Schedule
+from discrax.solving.schedules import BetaSchedule
 
 _BLOCKS = 1000
 _LONGEST_BLOCK = 256
@@ -26,7 +26,7 @@ def anneal(
     targets: Sequence[Target],
     sampler: str | Kernel,
     x: Integer[np.ndarray, "instances chains n"],
-    schedules: Sequence[Schedule],
+    schedules: Sequence[BetaSchedule],
     clock: Clock,
     *,
     num_rounds: int = 1,
@@ -42,9 +42,9 @@ def anneal(
         is_due = reports.is_due()
         seconds = population.seconds
         population.run(steps, resize=is_due and clock.affords_compilation(population.last_compile_seconds))
-        blocks.ran(steps, population.seconds - seconds, population.last_compile_seconds)
+        blocks.note(steps, population.seconds - seconds, population.last_compile_seconds)
         if is_due:
-            yield from reports.telling(lambda: _reports(population, clock))
+            yield from reports.emit(lambda: _reports(population, clock))
     yield _reports(population, clock)
 
 

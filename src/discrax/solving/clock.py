@@ -35,13 +35,13 @@ class _Compilations(threading.local):
 
     def __init__(self) -> None:
         self.total = 0.0
-        self._told: deque[tuple[float, float]] = deque(maxlen=4096)  # when it ended, and how long it took
+        self._heard: deque[tuple[float, float]] = deque(maxlen=4096)  # when it ended, and how long it took
 
     def add(self, seconds: float) -> None:
         end = time.perf_counter()
-        while self._told and self._told[-1][0] - self._told[-1][1] / 2 > end - seconds:
-            self.total -= self._told.pop()[1]
-        self._told.append((end, seconds))
+        while self._heard and self._heard[-1][0] - self._heard[-1][1] / 2 > end - seconds:
+            self.total -= self._heard.pop()[1]
+        self._heard.append((end, seconds))
         self.total += seconds
 
 
@@ -85,6 +85,7 @@ class Clock:
         self._compiled_elsewhere += self._now() - begin - (self._compiled() - compiled)
 
     def compile_seconds(self) -> float:
+        """Of all compilation since the clock began, whether it counts or not."""
         return self._compiled() - self._compiled_before + self._compiled_elsewhere
 
     def seconds(self) -> float:
@@ -103,6 +104,7 @@ class Clock:
         return self.budget.seconds - (0.0 if of_all else self._reserved) - self.seconds()
 
     def fraction(self, num_steps: int) -> float:
+        """The share of the budget, 0 to 1, that is spent after so many steps."""
         if self.budget.num_steps is not None:
             return min(1.0, num_steps / max(self.budget.num_steps, 1))
         assert self.budget.seconds is not None
@@ -110,6 +112,7 @@ class Clock:
         return min(1.0, spent / max(spent + self.seconds_left(), 1e-9))
 
     def is_over(self, num_steps: int) -> bool:
+        """Whether a search that has made so many steps is to end."""
         return self.is_asked_to_stop() or self.fraction(num_steps) >= 1
 
     def affords_compilation(self, seconds: float) -> bool:
@@ -142,7 +145,7 @@ class Blocks:
             return 0
         return self._length if self._length * self._seconds_per_step <= left else 1
 
-    def ran(self, num_steps: int, seconds: float, compile_seconds: float) -> None:
+    def note(self, num_steps: int, seconds: float, compile_seconds: float) -> None:
         """Says what a block took, and the last compilation."""
         self._num_measured += 1
         self._seconds_per_step = max(seconds / num_steps, 1e-7)
@@ -161,9 +164,10 @@ class Reports:
         self._clock, self._next = clock, 0.0
 
     def is_due(self) -> bool:
+        """Whether the time has come."""
         return self._clock.seconds() >= self._next
 
-    def telling(self, report: Callable[[], Reported]) -> Iterator[Reported]:
+    def emit(self, report: Callable[[], Reported]) -> Iterator[Reported]:
         """Yields a report; the next one waits the longer the longer this one and what is done with it take."""
         begin = self._clock.seconds()
         yield report()

@@ -84,9 +84,9 @@ def solve_file(
             counts_compilation=True,
         )
         failures = [
-            _failure(lambda: _print(_told(made, solution))),
+            _failure(lambda: _print(_summarise(made, solution))),
             None if out is None else _failure(lambda: _print(str(solution.save(out)))),
-            None if plot is None else _failure(lambda: _print(_drawn(solution, plot))),
+            None if plot is None else _failure(lambda: _print(_draw(solution, plot))),
             _failure(lambda: _print_bound(solution)),
         ]
         if failures[1] is not None:  # better there than nowhere
@@ -96,7 +96,7 @@ def solve_file(
         sys.exit("\n".join(f"discrax: {sentence}" for sentence in said))
 
 
-def _told(problem: Any, solution: Any) -> str:
+def _summarise(problem: Any, solution: Any) -> str:
     feasible = "feasible" if solution.is_feasible else "not feasible"
     how = "sweeps, site by site," if solution.method == "sites" else f"steps of {solution.sampler}, {solution.method},"
     interrupted = "" if solution.is_complete else "; interrupted"
@@ -119,7 +119,7 @@ def _print(text: str) -> None:
         raise
 
 
-def _drawn(solution: Any, plot: Path) -> str:
+def _draw(solution: Any, plot: Path) -> str:
     if not len(solution.history):
         return f"{plot} is not drawn: the search made no step"
     solution.history.plot(plot)
@@ -151,6 +151,7 @@ def _check_plot(plot: Path) -> None:
 
 
 def make_problem(name: str, file: Path, parts: int | None, penalty: float | None, weighted: bool) -> Any:
+    """The problem that the command line names; options of other problems are refused."""
     from discrax import problems
 
     if penalty is not None and name not in ("mis", "clique"):

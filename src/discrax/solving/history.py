@@ -33,6 +33,7 @@ class History:
         self.fraction = 0.0
 
     def add(self, report: Report, seconds: float) -> None:
+        """An entry for a report that came after so many seconds."""
         best = self._sign * (float(np.nanmax(report.best_values)) + self._offset)
         mean = self._sign * (float(report.values.mean()) + self._offset)
         share = np.nan
@@ -51,6 +52,7 @@ class History:
         return np.array([row[FIELDS.index(name)] for row in self._rows], np.float64)
 
     def to_dict(self) -> dict[str, list[float]]:
+        """All entries, a list a field."""
         return {name: getattr(self, name).tolist() for name in FIELDS}
 
     def plot(self, path: str | Path | None = None) -> Any:
@@ -103,11 +105,13 @@ class Line(AbstractContextManager):
             self._live.stop()
 
     def show(self, history: History) -> None:
+        """Puts the last entry of a history on the screen."""
         if self._live is not None and len(history):
-            self._live.update(f"{self._title}: {described(history)}")
+            self._live.update(f"{self._title}: {describe_last(history)}")
 
 
-def described(history: History) -> str:
+def describe_last(history: History) -> str:
+    """The last entry in words, and the seconds that are left."""
     seconds, _, best, mean, beta, share = history._rows[-1]
     left = seconds / max(history.fraction, 1e-9) * (1 - history.fraction)
     feasible = "" if np.isnan(share) else f", feasible {share:.0%}"

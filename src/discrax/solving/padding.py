@@ -1,4 +1,4 @@
-"""Instances of different size as one program: sites that are added are frozen."""
+"""Instances of different size as one program: sites that are added are frozen at 0, and nothing is joined to them."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -29,7 +29,7 @@ def pad(
     else:
         lists = [Sparse(model.edges, model.weights, (size,)) for model in models]
         degree = max(each.weights.shape[1] for each in lists)
-        couplings = [_of_degree(each, degree) for each in lists]
+        couplings = [_widen(each, degree) for each in lists]
     is_padded = any(model.num_sites < size for model in models)
     targets = [_target(model, coupling, size, is_padded) for model, coupling in zip(models, couplings, strict=True)]
     x = np.zeros((len(models), len(init[0]), size), np.int8)
@@ -38,7 +38,7 @@ def pad(
     return targets, x
 
 
-def _of_degree(coupling: Sparse, degree: int) -> Sparse:
+def _widen(coupling: Sparse, degree: int) -> Sparse:
     wider = [(0, 0), (0, degree - coupling.weights.shape[1])]
     return replaced(coupling, indices=jnp.pad(coupling.indices, wider), weights=jnp.pad(coupling.weights, wider))
 

@@ -28,7 +28,7 @@ _SHARE_OF_COSTS = 0.02  # of a budget
 
 
 @dataclass(frozen=True)
-class Schedule:
+class BetaSchedule:
     """Inverse temperatures from `hot` to `cold`."""
 
     hot: float
@@ -53,13 +53,13 @@ class Schedule:
 
 def make_schedule(
     problem: Problem, kind: str = "auto", betas: tuple[float, float] | None = None, clock: Clock | None = None
-) -> Schedule:
+) -> BetaSchedule:
     """A schedule of that kind, between the given inverse temperatures or those that suit the problem."""
     kind = "geometric" if kind in ("auto", "exponential") else kind
     if kind not in KINDS:
         raise ValueError(f"Unknown schedule {kind!r}; known: {', '.join(KINDS)}.")
     hot, cold = suitable_betas(problem, clock) if betas is None else check_betas(betas)
-    return Schedule(hot, cold, kind)
+    return BetaSchedule(hot, cold, kind)
 
 
 def check_betas(betas: Any, *, may_be_equal: bool = False) -> tuple[float, float]:
@@ -130,7 +130,7 @@ def _changes(target: Target, x: np.ndarray, y: np.ndarray) -> Float[np.ndarray, 
 
 
 def _differences(target: Target, x: Array, y: Array) -> Float[Array, " changes"]:
-    def value(x):
+    def value(x: Array) -> Array:
         return log_prob(target, x.reshape(target.space.shape))
 
     return jax.vmap(value)(y) - jax.vmap(value)(x)

@@ -26,7 +26,7 @@ from jaxtyping import Float, Integer
 from discrax.problems.problem import BinaryQuadratic, Labelling
 from discrax.solving.clock import Budget, Clock, Reports
 from discrax.solving.engine import Report
-from discrax.solving.schedules import KINDS, Schedule, check_betas
+from discrax.solving.schedules import KINDS, BetaSchedule, check_betas
 from discrax.solving.sites_chains import BinaryChains, Chains, LabelChains
 
 SCHEDULES = ("auto", *KINDS, "tempering")
@@ -161,7 +161,7 @@ def _search(
                 everywhere(chains.restart)
             kind = "linear" if phase.kind in ("auto", "tempering") else phase.kind
             begins_in_the_middle = index == 0 and init is not None
-            path = Schedule((hot + cold) / 2 if begins_in_the_middle else hot, cold, kind)
+            path = BetaSchedule((hot + cold) / 2 if begins_in_the_middle else hot, cold, kind)
             group, num_rounds = 1 if ladder is None else len(ladder), 0
             slices.begin_phase(phase.end if ladder is None else 1.0)
             while count := slices.next_sweeps(group):
@@ -176,7 +176,7 @@ def _search(
                     num_rounds += count // group
                 slices.advance(count)
                 if reports.is_due():
-                    yield from reports.telling(lambda: chains.report(slices.num_steps, slices.fraction(), beta))  # noqa: B023
+                    yield from reports.emit(lambda: chains.report(slices.num_steps, slices.fraction(), beta))  # noqa: B023
             if not holds_still:
                 polish()
             if ladder is not None:

@@ -64,19 +64,23 @@ class Chains(ABC):
         """Runs every loop on next to nothing."""
 
     @abstractmethod
-    def from_codes(self, codes: Integer[np.ndarray, "*chains n"]) -> Integer[np.ndarray, "*chains n"]: ...
+    def from_codes(self, codes: Integer[np.ndarray, "*chains n"]) -> Integer[np.ndarray, "*chains n"]:
+        """States as the loops hold them, from codes."""
 
     @abstractmethod
-    def codes(self, states: Integer[np.ndarray, "chains n"]) -> Integer[np.ndarray, "chains n"]: ...
+    def codes(self, states: Integer[np.ndarray, "chains n"]) -> Integer[np.ndarray, "chains n"]:
+        """Codes of states as the loops hold them."""
 
     @abstractmethod
-    def exact_values(self, codes: Integer[np.ndarray, "chains n"]) -> Float[np.ndarray, " chains"]: ...
+    def exact_values(self, codes: Integer[np.ndarray, "chains n"]) -> Float[np.ndarray, " chains"]:
+        """The values of states of codes, without the rounding that adds up along a search."""
 
     def ladder(self, hot: float, cold: float, num_sweeps: int) -> Float[np.ndarray, " rungs"] | None:
         """Ascending betas for tempering, found in so many sweeps; None where these chains cannot be tempered."""
         return None
 
     def begin_tempering(self, ladder: Float[np.ndarray, " rungs"]) -> None:
+        """Makes a replica of every chain for each rung."""
         raise NotImplementedError
 
     def temper(self, ladder: Float[np.ndarray, " rungs"], first: int, count: int, low: int, high: int) -> None:
@@ -84,10 +88,12 @@ class Chains(ABC):
         raise NotImplementedError
 
     def report(self, num_steps: int, fraction: float, beta: float) -> Report:
+        """Where the chains are, in arrays of their own."""
         best = self.codes(self.best)
         return Report(num_steps, fraction, beta, self.current_values(), self.exact_values(best), best)
 
     def current_values(self) -> Float[np.ndarray, " chains"]:
+        """The values of the chains' states."""
         return self.values.copy()
 
 

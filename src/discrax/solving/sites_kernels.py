@@ -5,22 +5,39 @@ s_i w_ij to the field of every neighbour j. Labellings keep around[i, l], the we
 label l. Rows are compressed: the neighbours of i are `others[start[i]:start[i + 1]]`.
 
 Every function lets go of the interpreter's lock, so threads run blocks of chains side by side. Each chain has its own
-xoroshiro128+ stream, which makes results the same whatever the blocks.
+xoroshiro128+ stream, which makes results the same whatever the blocks. Functions have more than ten parameters where
+they work on more than ten arrays: plain arrays are what numba compiles well.
 """
 
+import inspect
 import math
 from collections.abc import Callable
 
 import numba
 import numpy as np
-from jaxtyping import UInt64
+from jaxtyping import Float64, Int64, Integer, Num, UInt64
+
+Starts = Integer[np.ndarray, " n_and_1"]
+Ends = Integer[np.ndarray, " ends"]
+Weights = Num[np.ndarray, " ends"]
+OfSites = Num[np.ndarray, " n"]
+States = Integer[np.ndarray, "chains n"]  # spins or labels
+Fields = Num[np.ndarray, "chains n"]
+Values = Float64[np.ndarray, " chains"]
+Rungs = Integer[np.ndarray, "chains rungs"]
+Around = Float64[np.ndarray, "chains n labels"]
+Counts = Int64[np.ndarray, "chains labels"]
+Streams = UInt64[np.ndarray, "chains 2"]
+Betas = Float64[np.ndarray, " betas"]
+Chances = UInt64[np.ndarray, " losses"]
 
 FAR = 22.0  # a move with a log-ratio below -FAR is refused unseen: it would pass once in 3e9 times
 TABLE = 256  # chances to accept integer losses below this are looked up
 
 
 def compiled(function: Callable) -> Callable:
-    """Compile once a machine, or once a process where no cache folder can be written."""
+    """Compile once a machine, or once a process where no cache folder can be written. Types are for the reader."""
+    function = inspect.unwrap(function)  # of what checks them in tests, which numba does not compile
     try:
         return numba.njit(nogil=True, cache=True)(function)
     except RuntimeError:
@@ -35,7 +52,7 @@ def streams(seed: int, num_chains: int) -> UInt64[np.ndarray, "chains 2"]:
 
 
 @compiled
-def draw(a, b):
+def draw(a: np.uint64, b: np.uint64) -> tuple[np.uint64, np.uint64, np.uint64]:
     """64 random bits and the next state."""
     bits = a + b
     b ^= a
@@ -45,18 +62,19 @@ def draw(a, b):
 
 
 @compiled
-def uniform(bits):
+def uniform(bits: np.uint64) -> np.float64:
+    """A number in [0, 1) of 53 random bits."""
     return np.float64(bits >> np.uint64(11)) * 1.1102230246251565e-16  # 2^-53
 
 
 @compiled
-def below(bits, count):
+def below(bits: np.uint64, count: int) -> np.int64:
     """An integer from 0 to count - 1, of the upper 32 bits."""
     return np.int64(((bits >> np.uint64(32)) * np.uint64(count)) >> np.uint64(32))
 
 
 @compiled
-def set_fields(start, others, weights, linear, s, f):
+def set_fields(start: Starts, others: Ends, weights: Weights, linear: OfSites, s: OfSites, f: OfSites) -> float:
     """The fields of one state, and its value."""
     value = 0.0
     for i in range(len(linear)):
@@ -71,7 +89,7 @@ def set_fields(start, others, weights, linear, s, f):
 
 
 @compiled
-def scatter_spins(spins, states, low, high):
+def scatter_spins(spins: States, states: Streams, low: int, high: int) -> None:
     """Uniform spins."""
     for chain in range(low, high):
         a, b = states[chain]
@@ -82,7 +100,8 @@ def scatter_spins(spins, states, low, high):
 
 
 @compiled
-def fill_chances(chances, beta):
+def fill_chances(chances: Chances, beta: float) -> None:
+    """2^32 times the chance to accept a loss of 0, 1, 2, ... units."""
     ratio, chance = math.exp(-beta), 4294967296.0
     for loss in range(min(TABLE, int(min(FAR / max(beta, 1e-9), 1e6)) + 2)):
         chances[loss] = np.uint64(chance)
@@ -90,7 +109,10 @@ def fill_chances(chances, beta):
 
 
 @compiled
-def sweep(start, others, weights, s, f, beta, chances, has_table, a, b):
+def sweep(
+    start: Starts, others: Ends, weights: Weights, s: OfSites, f: OfSites, beta: float, chances: Chances,
+    has_table: bool, a: np.uint64, b: np.uint64,
+) -> tuple[float, np.uint64, np.uint64]:  # fmt: skip
     """Offers every site in turn a Metropolis flip. The change of the value, and the generator's state."""
     change = 0.0
     lowest = -FAR / max(beta, 1e-300)
@@ -116,7 +138,7 @@ def sweep(start, others, weights, s, f, beta, chances, has_table, a, b):
 
 
 @compiled
-def climb(start, others, weights, s, f):
+def climb(start: Starts, others: Ends, weights: Weights, s: OfSites, f: OfSites) -> float:
     """Flips every site that gains until none does. The change of the value."""
     change, is_moving = 0.0, True
     while is_moving:
@@ -134,13 +156,20 @@ def climb(start, others, weights, s, f):
 
 
 @compiled
-def set_all_fields(start, others, weights, linear, spins, fields, values, low, high):
+def set_all_fields(
+    start: Starts, others: Ends, weights: Weights, linear: OfSites, spins: States, fields: Fields, values: Values,
+    low: int, high: int,
+) -> None:  # fmt: skip
+    """The fields and the values of the chains, from their spins."""
     for chain in range(low, high):
         values[chain] = set_fields(start, others, weights, linear, spins[chain], fields[chain])
 
 
 @compiled
-def anneal(start, others, weights, spins, fields, values, best, best_values, states, betas, has_table, low, high):
+def anneal(
+    start: Starts, others: Ends, weights: Weights, spins: States, fields: Fields, values: Values, best: States,
+    best_values: Values, states: Streams, betas: Betas, has_table: bool, low: int, high: int,
+) -> None:  # fmt: skip
     """A sweep at each beta; the best state after a sweep is kept."""
     chances = np.empty(TABLE, np.uint64)
     for chain in range(low, high):
@@ -156,7 +185,10 @@ def anneal(start, others, weights, spins, fields, values, best, best_values, sta
 
 
 @compiled
-def polish(start, others, weights, spins, fields, values, best, best_values, low, high):
+def polish(
+    start: Starts, others: Ends, weights: Weights, spins: States, fields: Fields, values: Values, best: States,
+    best_values: Values, low: int, high: int,
+) -> None:  # fmt: skip
     """Takes every chain to the next local maximum."""
     for chain in range(low, high):
         values[chain] += climb(start, others, weights, spins[chain], fields[chain])
@@ -167,9 +199,10 @@ def polish(start, others, weights, spins, fields, values, best, best_values, low
 
 @compiled
 def temper(
-    start, others, weights, spins, fields, values, rungs, best, best_values, states, ladder, has_table, first, count,
-    low, high,
-):  # fmt: skip
+    start: Starts, others: Ends, weights: Weights, spins: Num[np.ndarray, "chains rungs n"],
+    fields: Num[np.ndarray, "chains rungs n"], values: Float64[np.ndarray, "chains rungs"], rungs: Rungs, best: States,
+    best_values: Values, states: Streams, ladder: Betas, has_table: bool, first: int, count: int, low: int, high: int,
+) -> None:  # fmt: skip
     """Parallel tempering in each chain, which has a replica for every beta of the ladder, ascending.
 
     Rounds are `first` to `first + count`. In each, every replica makes a sweep, then every other pair of neighbours on
@@ -203,7 +236,10 @@ def temper(
 
 
 @compiled
-def set_around(start, others, weights, size_cost, labels, around, counts):
+def set_around(
+    start: Starts, others: Ends, weights: Weights, size_cost: float, labels: OfSites,
+    around: Num[np.ndarray, "n labels"], counts: Int64[np.ndarray, " labels"],
+) -> float:  # fmt: skip
     """The neighbours' labels and the labels' counts of one state, and its value."""
     around[:] = 0
     counts[:] = 0
@@ -219,7 +255,11 @@ def set_around(start, others, weights, size_cost, labels, around, counts):
 
 
 @compiled
-def relabel(start, others, weights, labels, around, counts, i, label):
+def relabel(
+    start: Starts, others: Ends, weights: Weights, labels: OfSites, around: Num[np.ndarray, "n labels"],
+    counts: Int64[np.ndarray, " labels"], i: int, label: int,
+) -> None:  # fmt: skip
+    """Gives one site another label, and tells its neighbours."""
     was = labels[i]
     labels[i] = label
     counts[was] -= 1
@@ -230,7 +270,8 @@ def relabel(start, others, weights, labels, around, counts, i, label):
 
 
 @compiled
-def weight_between(start, others, weights, i, j):
+def weight_between(start: Starts, others: Ends, weights: Weights, i: int, j: int) -> float:
+    """The weight of the edge between two sites; 0 where there is none."""
     if start[j + 1] - start[j] < start[i + 1] - start[i]:
         i, j = j, i
     for e in range(start[i], start[i + 1]):
@@ -240,7 +281,7 @@ def weight_between(start, others, weights, i, j):
 
 
 @compiled
-def passes(gain, beta, a, b):
+def passes(gain: float, beta: float, a: np.uint64, b: np.uint64) -> tuple[bool, np.uint64, np.uint64]:
     """Whether Metropolis takes a move, and the generator's state."""
     if gain >= 0:
         return True, a, b
@@ -252,8 +293,9 @@ def passes(gain, beta, a, b):
 
 @compiled
 def anneal_labels(
-    start, others, weights, size_cost, labels, around, counts, values, best, best_values, states, betas, low, high
-):
+    start: Starts, others: Ends, weights: Weights, size_cost: float, labels: States, around: Around, counts: Counts,
+    values: Values, best: States, best_values: Values, states: Streams, betas: Betas, low: int, high: int,
+) -> None:  # fmt: skip
     """A sweep at each beta: every site is offered another label, then an exchange of labels with some other site."""
     n, k = labels.shape[1], counts.shape[1]
     for chain in range(low, high):
@@ -290,7 +332,10 @@ def anneal_labels(
 
 
 @compiled
-def polish_labels(start, others, weights, size_cost, labels, around, counts, values, best, best_values, low, high):
+def polish_labels(
+    start: Starts, others: Ends, weights: Weights, size_cost: float, labels: States, around: Around, counts: Counts,
+    values: Values, best: States, best_values: Values, low: int, high: int,
+) -> None:  # fmt: skip
     """Gives sites their best label until none gains."""
     n, k = labels.shape[1], counts.shape[1]
     for chain in range(low, high):
@@ -314,13 +359,17 @@ def polish_labels(start, others, weights, size_cost, labels, around, counts, val
 
 
 @compiled
-def set_all_around(start, others, weights, size_cost, labels, around, counts, values, low, high):
+def set_all_around(
+    start: Starts, others: Ends, weights: Weights, size_cost: float, labels: States, around: Around, counts: Counts,
+    values: Values, low: int, high: int,
+) -> None:  # fmt: skip
+    """What surrounds all sites of the chains, and their values, from their labels."""
     for chain in range(low, high):
         values[chain] = set_around(start, others, weights, size_cost, labels[chain], around[chain], counts[chain])
 
 
 @compiled
-def scatter_labels(labels, num_labels, states, low, high):
+def scatter_labels(labels: States, num_labels: int, states: Streams, low: int, high: int) -> None:
     """Uniform labels."""
     for chain in range(low, high):
         a, b = states[chain]

@@ -97,7 +97,7 @@ def regression(
                 stream, batch_size=batch, inclusion_prob=0.5 if inclusion is None else inclusion
             )
         if control:
-            target = target.controlled(target.mode())
+            target = target.with_control(target.mode())
         result = sample(
             key_of(seed), target, sgdld(step, weigh="stays"), num_chains=chains, num_warmup=500,
             num_samples=draws,
@@ -145,7 +145,7 @@ def facilities(
     from discrax.problems.facility import FacilityLocation
     from discrax.samplers import local_search, sgdld
     from discrax.samplers.schedules import Geometric, Power
-    from discrax.solving.expected import Expected, minimise_expected, sample_average
+    from discrax.solving.stochastic import StochasticSolution, minimise_expected, sample_average
 
     key = key_of(seed)
     number("seconds", seconds, above=0)
@@ -157,7 +157,7 @@ def facilities(
         "SGDLD without cache": sgdld(**annealed, cache=False),
         "local search": local_search(),
     }
-    found: dict[str, Expected] = {}
+    found: dict[str, StochasticSolution] = {}
     is_complete, too_late = True, None
     with Interrupts() as interrupts:  # what was found before a signal is printed
         for name, kernel in searches.items():
@@ -197,7 +197,7 @@ def circuit(units: int = 3, steps: int = 200, batch: int = 16, seed: int = 0) ->
     from discrax.problems.circuits import ApproximateCircuit
     from discrax.samplers import sgdld
     from discrax.samplers.schedules import Geometric, Power
-    from discrax.solving.expected import minimise_expected
+    from discrax.solving.stochastic import minimise_expected
 
     key = key_of(seed)
     target = ApproximateCircuit.simulated(seed, units, batch_size=batch)

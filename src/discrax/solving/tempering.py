@@ -22,7 +22,7 @@ from discrax.core.target import Target
 from discrax.solving.clock import Blocks, Clock, Reports
 from discrax.solving.engine import Report
 from discrax.solving.population import Population
-from discrax.solving.schedules import Schedule
+from discrax.solving.schedules import BetaSchedule
 
 _STEPS_BETWEEN_SWAPS = 8  # fewer, if a budget has hardly the time for that
 _LEAST_SWAPS = 50
@@ -34,7 +34,7 @@ def temper(
     target: Target,
     sampler: str | Kernel,
     x: Integer[np.ndarray, "rungs chains n"],
-    schedule: Schedule,
+    schedule: BetaSchedule,
     clock: Clock,
 ) -> Iterator[Report]:
     """Reports five times a second, and when the budget is spent. A chain's best is that of all its rungs.
@@ -52,14 +52,14 @@ def temper(
         is_due = reports.is_due()
         seconds = population.seconds
         population.run(steps, resize=is_due and clock.affords_compilation(population.last_compile_seconds))
-        blocks.ran(steps, population.seconds - seconds, population.last_compile_seconds)
+        blocks.note(steps, population.seconds - seconds, population.last_compile_seconds)
         total += population.exchange(for_swaps, turn)
         turn, count = turn + 1, count + 1
         if count == _SWAPS_BETWEEN_TUNINGS:
             population.betas = tune_ladder(population.betas, total / count, gain=1 / np.sqrt(turn / count))
             total, count = np.zeros(rungs - 1), 0
         if is_due:
-            yield from reports.telling(lambda: _report(population, clock))
+            yield from reports.emit(lambda: _report(population, clock))
     yield _report(population, clock)
 
 

@@ -5,10 +5,10 @@ from discrax.targets.fhmm import FHMM, CategoricalFHMM
 from discrax.targets.gaussian import LatticeGaussian
 from discrax.targets.gaussian_bernoulli import GaussianBernoulli
 from discrax.targets.higher_order import CubicIsing
-from discrax.targets.independent import Bernoulli, Categorical
+from discrax.targets.independent import Bernoulli, Independent
 from discrax.targets.mixtures import PolynomialMixture, QuarticMixture
 from discrax.targets.partition import BalancedLabels
-from discrax.targets.quadratic import QUBO, Ising, Potts, Quadratic
+from discrax.targets.quadratic import Ising, Potts, Quadratic
 from discrax.targets.rbm import RBM, CategoricalRBM
 from discrax.targets.regression import LogisticRegression, SparseLinearRegression
 from discrax.targets.stochastic import Bayesian, Expectation, Quenched
@@ -16,12 +16,10 @@ from discrax.targets.tall_regression import TallLogisticRegression
 
 __all__ = [
     "FHMM",
-    "QUBO",
     "RBM",
     "BalancedLabels",
     "Bayesian",
     "Bernoulli",
-    "Categorical",
     "CategoricalFHMM",
     "CategoricalRBM",
     "Coupling",
@@ -29,6 +27,7 @@ __all__ = [
     "Dense",
     "Expectation",
     "GaussianBernoulli",
+    "Independent",
     "Ising",
     "Lattice",
     "LatticeGaussian",

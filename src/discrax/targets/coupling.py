@@ -18,16 +18,20 @@ import functools
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jaxtyping import Array, Float, Int
+from numpy.typing import ArrayLike
 
 from discrax.core.checks import as_array, real_array, yes_or_no
 from discrax.core.sites import checked_shape
 from discrax.core.sparse import greedy_colouring, padded_rows
+
+Weights = ArrayLike | tuple[ArrayLike, ...] | list[ArrayLike]  # of a lattice: for all axes, or for each
 
 
 def _over_levels(weights: Float[Array, "*shape"], e: Float[Array, "..."]) -> Float[Array, "..."]:
@@ -36,6 +40,8 @@ def _over_levels(weights: Float[Array, "*shape"], e: Float[Array, "..."]) -> Flo
 
 
 class Coupling(eqx.Module):
+    """A symmetric matrix J, a row per site. Embeddings e have shape `(*shape,)`, or `(*shape, levels)`."""
+
     shape: eqx.AbstractVar[tuple[int, ...]]
 
     @abstractmethod
@@ -65,6 +71,8 @@ def _among_neighbours(coupling: Coupling, sites: Int[Array, " k"]) -> Float[Arra
 
 
 class Uncoupled(Coupling):
+    """J = 0: independent sites."""
+
     shape: tuple[int, ...] = eqx.field(static=True)
 
     def product(self, e: Float[Array, "..."]) -> Float[Array, "..."]:
@@ -84,10 +92,12 @@ class Uncoupled(Coupling):
 
 
 class Dense(Coupling):
+    """From a symmetric (n, n) matrix; every entry may change, so every pair counts as coupled."""
+
     shape: tuple[int, ...] = eqx.field(static=True)
     matrix: Float[Array, "n n"]
 
-    def __init__(self, matrix, shape: Sequence[int] | None = None):
+    def __init__(self, matrix: ArrayLike, shape: Sequence[int] | None = None):
         matrix = real_array("Couplings", matrix)
         if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
             raise ValueError(f"A coupling matrix must be square, but got shape {matrix.shape}.")
@@ -129,7 +139,7 @@ class Sparse(Coupling):
     degrees: Int[Array, " n"]
     has_diagonal: bool = eqx.field(static=True)
 
-    def __init__(self, edges: np.ndarray, weights, shape: Sequence[int]):
+    def __init__(self, edges: ArrayLike, weights: ArrayLike, shape: Sequence[int]):
         edges = as_array("Edges", edges)
         if edges.size % 2 or (edges.size and not np.issubdtype(edges.dtype, np.integer)):
             raise ValueError(f"Edges must be pairs of sites, but got an array of {edges.dtype} of shape {edges.shape}.")
@@ -193,7 +203,7 @@ class Lattice(Coupling):
     weights: tuple[Float[Array, "..."], ...]
     periodic: bool = eqx.field(static=True)
 
-    def __init__(self, shape: Sequence[int], weights, periodic: bool = False):
+    def __init__(self, shape: Sequence[int], weights: Weights, periodic: bool = False):
         yes_or_no("periodic", periodic)
         self.shape, self.periodic = checked_shape(shape), bool(periodic)
         per_axis = weights if isinstance(weights, tuple | list) else (weights,) * len(self.shape)
@@ -273,11 +283,12 @@ class Lattice(Coupling):
         return greedy_colouring(first, np.stack(others, axis=-1).reshape(-1)).reshape(self.shape)
 
 
-def as_edges(graph) -> tuple[np.ndarray, np.ndarray | None, int]:
+def as_edges(graph: Any) -> tuple[Int[np.ndarray, "m 2"], Float[np.ndarray, " m"] | None, int]:
     """Edges `(m, 2)`, weights or None, and number of nodes of a networkx graph, scipy.sparse matrix or edge array."""
     if hasattr(graph, "number_of_nodes"):  # networkx; parallel edges of a multigraph each count
         position = {node: i for i, node in enumerate(graph.nodes)}
         data = [(position[a], position[b], attributes.get("weight")) for a, b, attributes in graph.edges(data=True)]
+        data = _in_one_direction(data) if graph.is_directed() else data
         edges = np.array([(a, b) for a, b, _ in data], np.int64).reshape(-1, 2)
         if all(weight is None for *_, weight in data):
             return edges, None, graph.number_of_nodes()
@@ -305,3 +316,15 @@ def as_edges(graph) -> tuple[np.ndarray, np.ndarray | None, int]:
     if edges.size and not 0 <= edges.min() <= edges.max() < 2**31 - 1:
         raise ValueError(f"Edges must join sites 0 .. 2^31 - 2, but name {edges.min()} .. {edges.max()}.")
     return edges, None, int(edges.max()) + 1 if edges.size else 0
+
+
+def _in_one_direction(edges: list[tuple[int, int, Any]]) -> list[tuple[int, int, Any]]:
+    """Edges of a directed graph: two that join the same nodes in both directions are one, and must have one weight."""
+    weights = {(a, b): weight for a, b, weight in edges}
+    for (a, b), weight in weights.items():
+        if weights.get((b, a), weight) != weight:
+            raise ValueError(
+                f"Couplings are symmetric, but the directed graph joins nodes {a} and {b} with {weight} in one "
+                f"direction and {weights[b, a]} in the other; pass an undirected graph."
+            )
+    return [edge for edge in edges if edge[0] <= edge[1] or (edge[1], edge[0]) not in weights]

@@ -13,6 +13,8 @@ diag(lam)^(1/2) with M = I + N(0, 0.04) between neighbours on a cycle. (The pape
 of which L is not the condition number; and a Q of the other sign, which has its mode in the corners.)
 """
 
+from typing import Any
+
 import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
@@ -30,7 +32,7 @@ class LatticeGaussian(Quadratic):
 
     @classmethod
     @checked_arguments
-    def from_matrix(cls, Q, num_levels: int = 21, centre: ArrayLike = 0.0) -> "LatticeGaussian":
+    def from_matrix(cls, Q: Any, num_levels: int = 21, centre: ArrayLike = 0.0) -> "LatticeGaussian":
         """From a positive definite Q, dense or scipy.sparse; `centre` is b, a number or one per site."""
         if hasattr(Q, "tocoo"):
             edges, weights, n = as_edges(Q)

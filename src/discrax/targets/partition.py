@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jaxtyping import Array, Float, Int, Integer
+from numpy.typing import ArrayLike
 
 from discrax.core.checks import checked_arguments
 from discrax.core.levels import is_level
@@ -36,7 +37,7 @@ class BalancedLabels(ExactRatios, LocalChanges, RatioUpdates, QuadraticForm):
     degrees: Float[Array, " n"]  # A 1
 
     @checked_arguments
-    def __init__(self, coupling, num_labels: int, cut_cost: float = 2.0, size_cost: float = 1.0):
+    def __init__(self, coupling: Coupling | ArrayLike, num_labels: int, cut_cost: float = 2.0, size_cost: float = 1.0):
         self.coupling = coupling if isinstance(coupling, Coupling) else Dense(coupling)
         if len(self.coupling.shape) != 1:
             raise ValueError(f"The nodes of a graph have one axis, but the coupling has shape {self.coupling.shape}.")

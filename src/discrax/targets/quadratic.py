@@ -1,6 +1,6 @@
 """Quadratic targets: log pi(x) = e' J e / 2 + b' e, where e is the embedding of x.
 
-Ising, QUBO, Potts and independent sites are all this one class with another space and another coupling (`coupling.py`).
+Ising, Potts, QUBO and independent sites are all this one class with another space and another coupling (`coupling.py`).
 With the local field h = J e + b and a move z = e(y_i) - e(x_i) of one site,
 
     log pi(x) = e' (h + b) / 2,        log pi(y) - log pi(x) = h_i z + J_ii |z|^2 / 2,
@@ -10,7 +10,7 @@ z'Jz / 2.
 """
 
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import jax.numpy as jnp
 import numpy as np
@@ -21,7 +21,7 @@ from discrax.core.checks import checked_arguments, real_array
 from discrax.core.levels import is_level
 from discrax.core.space import Binary, Categorical, Space, Spin, check_space
 from discrax.core.target import Coloured, Evaluation, ExactRatios, LocalChanges, QuadraticForm, RatioUpdates
-from discrax.targets.coupling import Coupling, Dense, Lattice, Sparse, as_edges
+from discrax.targets.coupling import Coupling, Dense, Lattice, Sparse, Weights, as_edges
 
 Family = TypeVar("Family", bound="Quadratic")
 
@@ -56,6 +56,26 @@ class Quadratic(ExactRatios, LocalChanges, RatioUpdates, Coloured, QuadraticForm
     def _of(cls: type[Family], space: Space, coupling: Coupling, linear: ArrayLike) -> Family:
         """For the constructors of the families below, which add nothing but names."""
         return cls(space, coupling, linear)
+
+    @staticmethod
+    def from_qubo(Q: Any) -> "Quadratic":
+        """log pi(x) = -x' Q x with x in {0, 1}: low values of the quadratic form are likely.
+
+        Q is a square matrix, dense or scipy.sparse. Its diagonal is the linear term, since x^2 = x.
+        """
+        if not hasattr(Q, "tocoo"):
+            Q = real_array("Q", Q)
+        if Q.ndim != 2 or Q.shape[0] != Q.shape[1]:
+            raise ValueError(f"A QUBO needs a square matrix, but got shape {Q.shape}.")
+        J, linear = -(Q + Q.T), -Q.diagonal()
+        if hasattr(J, "tocoo"):
+            J = J.tocsr()
+            J.setdiag(0)
+            J.eliminate_zeros()
+            edges, weights, n = as_edges(J)
+            return Quadratic(Binary(n), Sparse(edges, np.asarray(weights), (n,)), linear)
+        np.fill_diagonal(J, 0)
+        return Quadratic(Binary(len(J)), Dense(J), linear)
 
     def colours(self) -> Int[np.ndarray, "*shape"]:
         return self.coupling.colours()
@@ -149,7 +169,7 @@ class Quadratic(ExactRatios, LocalChanges, RatioUpdates, Coloured, QuadraticForm
         return slope
 
 
-def _graph_coupling(graph, coupling) -> Sparse:
+def _graph_coupling(graph: Any, coupling: ArrayLike) -> Sparse:
     edges, weights, n = as_edges(graph)
     scale = real_array("coupling", coupling)
     if scale.ndim and scale.shape != (len(edges),):
@@ -161,44 +181,23 @@ class Ising(Quadratic):
     """log pi(s) = sum over edges J_ij s_i s_j + sum_i h_i s_i with s in {-1, +1}; each edge counts once."""
 
     @classmethod
-    def lattice(cls, shape: Sequence[int], coupling=1.0, field: ArrayLike = 0.0, *, periodic: bool = False) -> "Ising":
+    def lattice(
+        cls, shape: Sequence[int], coupling: Weights = 1.0, field: ArrayLike = 0.0, *, periodic: bool = False
+    ) -> "Ising":
         """Nearest neighbours on a grid; `coupling` is a number, or one (number or array) per axis."""
         return cls._of(Spin(shape), Lattice(shape, coupling, periodic), field)
 
     @classmethod
-    def graph(cls, graph, coupling=1.0, field: ArrayLike = 0.0) -> "Ising":
+    def graph(cls, graph: Any, coupling: ArrayLike = 1.0, field: ArrayLike = 0.0) -> "Ising":
         """Any graph: networkx, scipy.sparse or an edge array; `coupling` multiplies the weights the graph has."""
         structure = _graph_coupling(graph, coupling)
         return cls._of(Spin(structure.shape), structure, field)
 
     @classmethod
-    def dense(cls, couplings, field: ArrayLike = 0.0) -> "Ising":
+    def dense(cls, couplings: ArrayLike, field: ArrayLike = 0.0) -> "Ising":
         """All pairs: a symmetric matrix of couplings J."""
         structure = Dense(couplings)
         return cls._of(Spin(structure.shape), structure, field)
-
-
-class QUBO(Quadratic):
-    """log pi(x) = -x' Q x with x in {0, 1}: low values of the quadratic form are likely."""
-
-    @classmethod
-    def from_matrix(cls, Q) -> "QUBO":
-        """From a square matrix, dense or scipy.sparse. Its diagonal is the linear term, since x^2 = x."""
-        if not hasattr(Q, "tocoo"):
-            Q = real_array("Q", Q)
-        if Q.ndim != 2 or Q.shape[0] != Q.shape[1]:
-            raise ValueError(f"A QUBO needs a square matrix, but got shape {Q.shape}.")
-        J = -(Q + Q.T)
-        if hasattr(J, "tocoo"):
-            linear = -Q.diagonal()
-            J = J.tocsr()  # pyright: ignore[reportAttributeAccessIssue]
-            J.setdiag(0)
-            J.eliminate_zeros()
-            edges, weights, n = as_edges(J)
-            return cls._of(Binary(n), Sparse(edges, weights, (n,)), linear)
-        J = np.array(J, float)
-        np.fill_diagonal(J, 0)
-        return cls._of(Binary(len(J)), Dense(J), -np.diag(np.asarray(Q)))
 
 
 class Potts(Quadratic):
@@ -207,13 +206,20 @@ class Potts(Quadratic):
     @classmethod
     @checked_arguments
     def lattice(
-        cls, shape: Sequence[int], num_levels: int, coupling=1.0, field: ArrayLike = 0.0, *, periodic: bool = False
+        cls,
+        shape: Sequence[int],
+        num_levels: int,
+        coupling: Weights = 1.0,
+        field: ArrayLike = 0.0,
+        *,
+        periodic: bool = False,
     ) -> "Potts":
         """Nearest neighbours on a grid; the field has a last axis of levels."""
         return cls._of(Categorical(shape, num_levels), Lattice(shape, coupling, periodic), field)
 
     @classmethod
     @checked_arguments
-    def graph(cls, graph, num_levels: int, coupling=1.0, field: ArrayLike = 0.0) -> "Potts":
+    def graph(cls, graph: Any, num_levels: int, coupling: ArrayLike = 1.0, field: ArrayLike = 0.0) -> "Potts":
+        """Any graph, as in `Ising.graph`; the field has a last axis of levels."""
         structure = _graph_coupling(graph, coupling)
         return cls._of(Categorical(structure.shape, num_levels), structure, field)

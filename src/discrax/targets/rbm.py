@@ -129,7 +129,7 @@ def _float(name: str, array: ArrayLike) -> Array:
     return jnp.asarray(array if traced else real_array(name, array), jnp.result_type(float))
 
 
-def _arrays(file, name: str, num_axes: int, shape) -> dict:
+def _arrays(file: Any, name: str, num_axes: int, shape: int | Sequence[int] | None) -> dict:
     """The arguments of a machine's constructor from an npz file; `num_axes` is that of its weights."""
     try:
         with np.load(file, allow_pickle=False) as archive:

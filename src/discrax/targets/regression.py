@@ -7,6 +7,7 @@
 
 import itertools
 import math
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -220,7 +221,7 @@ def _checked_data(X: ArrayLike, y: ArrayLike) -> tuple[Float[np.ndarray, "m d"],
     return X, y
 
 
-def _check_precision(gram: np.ndarray, sizes: np.ndarray, g: float, lam: float, dtype) -> None:
+def _check_precision(gram: np.ndarray, sizes: np.ndarray, g: float, lam: float, dtype: Any) -> None:
     """Rounding moves an eigenvalue t of A by eps |A|, and log pi by g times that over t + lam."""
     used = np.flatnonzero(np.diag(gram))  # a column of zeros is no trouble
     if not used.size:

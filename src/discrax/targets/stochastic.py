@@ -4,7 +4,7 @@
 - `Quenched`: pi(x) = E_u pi(x | u), from log pi(x | u) and a sampler of u.
 - `Bayesian`: log pi(x) = log prior(x) + sum over a data set of log-likelihoods, of any size.
 
-Control variates (`Bayesian.controlled`): around a reference state x*, whose neighbourhood holds most of pi,
+Control variates (`Bayesian.with_control`): around a reference state x*, whose neighbourhood holds most of pi,
 log f(u | x) is nearly its second-order expansion q(u | x) in the embedding. The sum of q over all data is known after
 one pass, so that mini-batches need to tell only the rest,
 
@@ -56,10 +56,10 @@ class Expectation(StochasticTarget):
         *,
         log_prob: Callable[[Array], Array] | None = None,
     ):
-        self.space, self.known_log_prob = space, _captured_log_prob(log_prob, space)
-        self.function, self.sample = _captured_draws("psi", psi, draw, space)
+        self.space, self.known_log_prob = space, _capture_log_prob(log_prob, space)
+        self.function, self.sample = _capture_draws("psi", psi, draw, space)
         self.phi = (
-            None if phi is None else _captured_number("phi", phi, jax.ShapeDtypeStruct((), jnp.result_type(float)))
+            None if phi is None else _capture_number("phi", phi, jax.ShapeDtypeStruct((), jnp.result_type(float)))
         )
 
     @property
@@ -112,8 +112,8 @@ class Quenched(StochasticTarget):
         log_prob: Callable[[Array], Array] | None = None,
     ):
         self.batch_size = whole("batch_size", batch_size, least=1)
-        self.space, self.known_log_prob = space, _captured_log_prob(log_prob, space)
-        self.log_conditional, self.sample = _captured_draws("log_conditional", log_conditional, draw, space)
+        self.space, self.known_log_prob = space, _capture_log_prob(log_prob, space)
+        self.log_conditional, self.sample = _capture_draws("log_conditional", log_conditional, draw, space)
 
     @property
     def is_log_prob_exact(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -136,7 +136,7 @@ class Quenched(StochasticTarget):
         return jax.nn.logsumexp(_fixed_values(self, e)) - jnp.log(_FIXED_BATCHES)
 
 
-def _captured(name: str, function: Callable, *examples: Any) -> Callable:
+def _capture_function(name: str, function: Callable, *examples: Any) -> Callable:
     if not callable(function):
         raise TypeError(f"{name} must be a function, but got {describe(function)}.")
     try:
@@ -145,24 +145,24 @@ def _captured(name: str, function: Callable, *examples: Any) -> Callable:
         raise ValueError(f"{name} cannot be evaluated, but raises {in_words(error)}") from error
 
 
-def _captured_number(name: str, function: Callable, *examples: Any) -> Callable:
+def _capture_number(name: str, function: Callable, *examples: Any) -> Callable:
     """One whose values are real numbers."""
-    captured = _captured(name, function, *examples)
+    captured = _capture_function(name, function, *examples)
     value = jax.eval_shape(captured, *examples)
     if getattr(value, "shape", None) != () or not jnp.issubdtype(value.dtype, jnp.floating):
         raise ValueError(f"{name} must be a real number, a float of shape (), but the function returns {value}.")
     return captured
 
 
-def _captured_draws(name: str, function: Callable, draw: Callable, space: Space) -> tuple[Callable, Callable]:
+def _capture_draws(name: str, function: Callable, draw: Callable, space: Space) -> tuple[Callable, Callable]:
     """A function of (e, xi) and the draw of xi, as they are now."""
     check_space(space)
-    draw = _captured("draw", draw, random.as_threefry(jax.random.key(0)))
+    draw = _capture_function("draw", draw, random.as_threefry(jax.random.key(0)))
     xi = jax.eval_shape(draw, jax.random.key(0))
-    return _captured_number(f"{name} of a mini-batch", function, embedding_of(space), xi), draw
+    return _capture_number(f"{name} of a mini-batch", function, embedding_of(space), xi), draw
 
 
-def _captured_log_prob(log_prob: Callable | None, space: Space) -> Callable | None:
+def _capture_log_prob(log_prob: Callable | None, space: Space) -> Callable | None:
     if log_prob is None:
         return None
     check_log_prob(log_prob, space)
@@ -210,8 +210,8 @@ class Bayesian(DataTarget):
         self.rows, self.batch_size = as_rows(data, batch_size), int(batch_size)
         self.space, self.control, e = space, None, embedding_of(space)
         row = jax.tree.map(lambda rows: jax.ShapeDtypeStruct(rows.shape[1:], rows.dtype), self.rows.resident())
-        self.log_likelihood = _captured_number("log_likelihood of a row", log_likelihood, e, row)
-        self.log_prior = None if log_prior is None else _captured_number("log_prior", log_prior, e)
+        self.log_likelihood = _capture_number("log_likelihood of a row", log_likelihood, e, row)
+        self.log_prior = None if log_prior is None else _capture_number("log_prior", log_prior, e)
 
     def draw(self, key: PRNGKeyArray, step: Int[Array, ""]) -> Any:
         return self.rows.draw(key, step, self.batch_size)
@@ -237,18 +237,18 @@ class Bayesian(DataTarget):
         prior = jnp.zeros((), e.dtype) if self.log_prior is None else self.log_prior(e)
         rows = self.rows.resident()
         scale = self.rows.num_rows / jax.tree.leaves(rows)[0].shape[0]
-        return prior + scale * summed(self._log_likelihoods(e, rows))
+        return prior + scale * sum_in_stages(self._log_likelihoods(e, rows))
 
-    def controlled(self, reference: ArrayLike, *, rows_at_once: int = 4096) -> "Bayesian":
+    def with_control(self, reference: ArrayLike, *, rows_at_once: int = 4096) -> "Bayesian":
         """With control variates around a reference state (codes), for which all data are gone through once."""
         self.space.check(np.asarray(reference))
         e = self.space.embed(jnp.asarray(reference, self.space.dtype))
 
-        def total(e, rows):
+        def total(e: Array, rows: Any) -> Array:
             return jnp.sum(self._log_likelihoods(e, rows))
 
         @eqx.filter_jit
-        def parts(rows):
+        def parts(rows: Any) -> tuple[Array, Array, Array]:
             flat_total = lambda flat: total(flat.reshape(e.shape), rows)  # noqa: E731
             return total(e, rows), jax.grad(total)(e, rows), jax.hessian(flat_total)(e.reshape(-1))
 
@@ -260,7 +260,7 @@ class Bayesian(DataTarget):
 def _beyond_second_order(function: Callable[[Array, Any], Array], e: Array, step: Array, row: Any) -> Float[Array, ""]:
     """f(e + step) less its second-order expansion around e."""
 
-    def along(s):
+    def along(s: Array) -> Array:
         return function(e + s * step, row)
 
     zero, one = jnp.zeros((), e.dtype), jnp.ones((), e.dtype)
@@ -279,7 +279,7 @@ def sum_over_rows(parts: Callable[[Any], tuple], rows: Rows, rows_at_once: int) 
     return tuple(sums)
 
 
-def summed(values: Float[Array, " rows"]) -> Float[Array, ""]:
+def sum_in_stages(values: Float[Array, " rows"]) -> Float[Array, ""]:
     """Their sum, in two stages: added one after the other, 10^5 single-precision numbers lose two more digits."""
     width = 1024
     padded = jnp.pad(values, (0, -values.shape[0] % width))

@@ -18,7 +18,7 @@ from discrax.core.space import Binary, Space
 from discrax.core.stochastic import Batch, BatchRatios, DataTarget, Rows
 from discrax.data.rows import as_rows
 from discrax.data.stream import RowStream
-from discrax.targets.stochastic import Control, sum_over_rows, summed
+from discrax.targets.stochastic import Control, sum_in_stages, sum_over_rows
 
 
 class TallLogisticRegression(DataTarget, BatchRatios):
@@ -28,7 +28,7 @@ class TallLogisticRegression(DataTarget, BatchRatios):
     such pairs, which need not fit into memory. With the products v of a mini-batch, flipping x_j changes them by
     s_j X_ij, s_j = 1 - 2 x_j: the changes of psi by all flips cost d log-likelihoods, not d products.
 
-    Control variates (`controlled`): with the expansion of the log-likelihood l(v) of a row around v* = X_i x*,
+    Control variates (`with_control`): with the expansion of the log-likelihood l(v) of a row around v* = X_i x*,
 
         q(v) = l(v*) + l'(v*) (v - v*) + l''(v*) (v - v*)^2 / 2,
 
@@ -85,7 +85,7 @@ class TallLogisticRegression(DataTarget, BatchRatios):
         X, y = jax.tree.leaves(self.rows.resident())
         v = _products(X, e)
         scale = self.rows.num_rows / X.shape[0]
-        return self.prior_logit * jnp.sum(e) + scale * summed(y.astype(v.dtype) * v - jax.nn.softplus(v))
+        return self.prior_logit * jnp.sum(e) + scale * sum_in_stages(y.astype(v.dtype) * v - jax.nn.softplus(v))
 
     def psi(self, e: Float[Array, " d"], xi: Any) -> Float[Array, ""]:
         X, y = jax.tree.leaves(xi)
@@ -127,18 +127,18 @@ class TallLogisticRegression(DataTarget, BatchRatios):
         y = y.astype(v.dtype)
         return _At(v, y * v - _softplus(v)), y - p, -p * (1 - p)
 
-    def controlled(self, reference: ArrayLike, *, rows_at_once: int = 65_536) -> "TallLogisticRegression":
+    def with_control(self, reference: ArrayLike, *, rows_at_once: int = 65_536) -> "TallLogisticRegression":
         """With control variates around a reference state, for which all rows are gone through once."""
         self.space.check(np.asarray(reference))
         e = self.space.embed(jnp.asarray(reference, self.space.dtype))
 
         @eqx.filter_jit
-        def parts(rows):
+        def parts(rows: Any) -> tuple[Array, Array, Array]:
             X, y = jax.tree.leaves(rows)
             v = _products(X, e)
             p, y = jax.nn.sigmoid(v), y.astype(v.dtype)
             hessian = -jnp.matmul(X.T, (p * (1 - p))[:, None] * X, precision=lax.Precision.HIGHEST)
-            return summed(y * v - _softplus(v)), jnp.matmul(y - p, X, precision=lax.Precision.HIGHEST), hessian
+            return sum_in_stages(y * v - _softplus(v)), jnp.matmul(y - p, X, precision=lax.Precision.HIGHEST), hessian
 
         control = Control(e, *(jnp.asarray(part, e.dtype) for part in sum_over_rows(parts, self.rows, rows_at_once)))
         return eqx.tree_at(lambda it: it.control, self, control, is_leaf=lambda leaf: leaf is None)
@@ -147,7 +147,7 @@ class TallLogisticRegression(DataTarget, BatchRatios):
     def mode(self, num_rounds: int = 20) -> Int[np.ndarray, " d"]:
         """A state that no flip improves, found by going to the best neighbour by all rows on the device.
 
-        A good reference for `controlled`.
+        A good reference for `with_control`.
         """
         rows = self.rows.renewed().resident()
         whole = replaced(self, batch_size=jax.tree.leaves(rows)[0].shape[0])  # scaled to all rows of a stream
@@ -222,7 +222,7 @@ def _softplus(v: Array) -> Array:
 @jax.jit
 def _likelihoods(X: Array, y: Array, counts: Array) -> Array:
     v = jnp.matmul(counts, X.T, precision=lax.Precision.HIGHEST)
-    return jax.vmap(lambda v: summed(y * v - _softplus(v)))(v)
+    return jax.vmap(lambda v: sum_in_stages(y * v - _softplus(v)))(v)
 
 
 def _log_likelihood(X: np.ndarray, y: np.ndarray, counts: np.ndarray) -> np.ndarray:

@@ -3,7 +3,6 @@
 import json
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 
 def infill_sentence(
@@ -41,16 +40,8 @@ def infill_sentence(
 
     if out is not None:
         check_writable(out)
-    found = infill(
-        key_of(seed),
-        checkpoint,
-        sentence,
-        sampler=sampler,
-        num_chains=chains,
-        num_steps=steps,
-        top=top,
-        all_tokens=all_tokens,
-    )
+    key, settings = key_of(seed), {"sampler": sampler, "top": top, "all_tokens": all_tokens}
+    found = infill(key, checkpoint, sentence, num_chains=chains, num_steps=steps, **settings)
     console = Console()
     if found.unknown:
         console.print(Text(f"Not in the vocabulary, read as [UNK]: {', '.join(found.unknown)}."))
@@ -60,21 +51,9 @@ def infill_sentence(
         table.add_row(f"{probabilities[filled]:.3f}", str(count), Text(filled))
     console.print(table)
     if out is not None:
-        about: dict[str, Any] = {
-            "sentence": sentence,
-            "checkpoint": str(checkpoint),
-            "sampler": sampler,
-            "chains": chains,
-            "steps": steps,
-            "seed": seed,
-            "is_complete": found.run.is_complete,
-            "unknown": list(found.unknown),
-            "filled": [
-                {"sentence": filled, "words": list(words), "log_prob": float(log_prob)}
-                for filled, words, log_prob in zip(found.sentences, found.words, found.log_probs, strict=True)
-            ],
-        }
-        write_whole(out, json.dumps(about, indent=1, ensure_ascii=False) + "\n")
+        asked = {"sentence": sentence, "checkpoint": str(checkpoint), "sampler": sampler, "chains": chains}
+        written = asked | {"steps": steps, "seed": seed} | found.as_dict()
+        write_whole(out, json.dumps(written, indent=1, ensure_ascii=False) + "\n")
         console.print(Text(str(out)))
     if not found.run.is_complete:
         raise SystemExit("discrax: interrupted before all steps were made; these are the fillings so far.")

@@ -96,7 +96,7 @@ class Infilling(Target):
         program, _ = compiled(_draw, (random.as_threefry(key), self), {"num_states": num_states})
         return program((random.as_threefry(key), self))
 
-    def filled(self, x: Integer[Any, " sites"]) -> list[int]:
+    def fill(self, x: Integer[Any, " sites"]) -> list[int]:
         """The tokens of the sentence with a state's words."""
         tokens = np.array(self.tokens)
         tokens[np.asarray(self.places)] = np.asarray(self.words)[np.asarray(x, np.int64)]
@@ -120,6 +120,12 @@ class Infilled:
     unknown: tuple[str, ...]  # given words that the model does not know: it reads them as [UNK]
     target: Infilling = field(repr=False)
     run: Result = field(repr=False)  # of all chains
+
+    def as_dict(self) -> dict[str, Any]:
+        """What was found, for JSON."""
+        rows = zip(self.sentences, self.words, self.log_probs, strict=True)
+        found = [{"sentence": text, "words": list(words), "log_prob": float(value)} for text, words, value in rows]
+        return {"is_complete": self.run.is_complete, "unknown": list(self.unknown), "filled": found}
 
 
 @reads_user_code()
@@ -148,18 +154,7 @@ def infill(
     - `all_tokens`: special and unused tokens may be filled in as well.
     """
     key = random.as_threefry(key)
-    for name, count in {"num_chains": num_chains, "num_steps": num_steps, "top": top}.items():
-        checks.whole(name, count, least=1)
-    if not isinstance(sentence, str):
-        raise TypeError(f"sentence must be text with a {MASK} in it, but got {checks.describe(sentence)}.")
-    if not 1 <= top <= num_chains:
-        raise ValueError(f"top is how many of the {num_chains} chains are returned, but got {top}.")
-    if sampler == "auto":
-        raise ValueError(
-            "infill takes a sampler by name, such as 'pas'; to choose one would take longer than to fill in."
-        )
-    if not isinstance(model, MaskedModel | str | Path):
-        raise TypeError(f"model must be a folder, or what read_checkpoint made, but got {checks.describe(model)}.")
+    _check_request(model, sentence, sampler, num_chains=num_chains, num_steps=num_steps, top=top)
     model = model if isinstance(model, MaskedModel) else read_checkpoint(model)
     target = Infilling(model, sentence, all_tokens=all_tokens)
     kernel = build_kernel(sampler, target)
@@ -181,7 +176,7 @@ def infill(
     vocabulary = model.tokenizer.vocabulary
     words = np.asarray(target.words)
     return Infilled(
-        sentences=tuple(model.tokenizer.text(target.filled(states[i])) for i in best),
+        sentences=tuple(model.tokenizer.text(target.fill(states[i])) for i in best),
         words=tuple(tuple(vocabulary[token] for token in words[states[i].astype(np.int64)]) for i in best),
         log_probs=log_probs[best],
         states=states[best],
@@ -189,6 +184,21 @@ def infill(
         target=target,
         run=run,
     )
+
+
+def _check_request(model: Any, sentence: Any, sampler: Any, **counts: int) -> None:
+    for name, count in counts.items():
+        checks.whole(name, count, least=1)
+    if not isinstance(sentence, str):
+        raise TypeError(f"sentence must be text with a {MASK} in it, but got {checks.describe(sentence)}.")
+    if counts["top"] > counts["num_chains"]:
+        raise ValueError(f"top is how many of the {counts['num_chains']} chains are returned, but got {counts['top']}.")
+    if sampler == "auto":
+        raise ValueError(
+            "infill takes a sampler by name, such as 'pas'; to choose one would take longer than to fill in."
+        )
+    if not isinstance(model, MaskedModel | str | Path):
+        raise TypeError(f"model must be a folder, or what read_checkpoint made, but got {checks.describe(model)}.")
 
 
 def check_affordable(kernel: Kernel, target: Infilling) -> None:

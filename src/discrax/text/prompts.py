@@ -48,7 +48,8 @@ class Embedder(eqx.Module):
 
     @property
     @abstractmethod
-    def words(self) -> Float[Array, "vocabulary hidden"]: ...
+    def words(self) -> Float[Array, "vocabulary hidden"]:
+        """The embeddings of all tokens, before they know of each other."""
 
     @abstractmethod
     def encode(self, embedded: Float[Array, "length hidden"]) -> Float[Array, " embedding"]:
@@ -124,16 +125,16 @@ class PromptTarget(StochasticTarget):
         return self.directions[random.integers(key, self.batch_size, self.directions.shape[0])]
 
     def psi(self, e: Float[Array, "length levels"], xi: Float[Array, "batch embedding"]) -> Float[Array, ""]:
-        return self.similarity(self._embedded(e), xi)
+        return self.similarity(self._embed(e), xi)
 
     def log_phi(self, mean: Float[Array, "..."]) -> Float[Array, "..."]:
         return mean
 
     def log_prob(self, e: Float[Array, "length levels"]) -> Float[Array, ""]:
         """The mean similarity to all images."""
-        return self.similarity(self._embedded(e), self.directions)
+        return self.similarity(self._embed(e), self.directions)
 
-    def _embedded(self, e: Float[Array, "length levels"]) -> Float[Array, " embedding"]:
+    def _embed(self, e: Float[Array, "length levels"]) -> Float[Array, " embedding"]:
         if self.space.num_levels < self.vocabulary:
             e = jnp.zeros((e.shape[0], self.vocabulary), e.dtype).at[:, self.tokens].set(e)
         return self.embed_tokens(e)
@@ -296,13 +297,13 @@ def continuous_relaxation(
     weight_decay = checks.number("weight_decay", weight_decay, least=0)
     settings = {"num_steps": num_steps, "learning_rate": learning_rate, "weight_decay": weight_decay}
     arguments = (random.split(key, num_runs), target)
-    program, compile_seconds = compiled(_relaxed, arguments, settings)
+    program, compile_seconds = compiled(_relax, arguments, settings)
     begin = time.perf_counter()
     best, values = jax.tree.map(np.asarray, program(arguments))
     return TunedPrompts(np.asarray(target.tokens)[best], values, time.perf_counter() - begin, compile_seconds)
 
 
-def _relaxed(
+def _relax(
     keys: Key[Array, " runs"], target: PromptTarget, *, num_steps: int, learning_rate: float, weight_decay: float
 ) -> tuple[Integer[Array, "runs length"], Float[Array, " runs"]]:
     try:
@@ -314,17 +315,17 @@ def _relaxed(
     word_directions = words / jnp.linalg.norm(words, axis=1, keepdims=True)
     adam = optax.adamw(learning_rate, weight_decay=weight_decay)
 
-    def one_run(key):
+    def one_run(key: PRNGKeyArray) -> tuple[Array, Array]:
         for_start, for_batches = random.split(key, 2)
 
-        def one_step(carry, step):
+        def one_step(carry: Any, step: Int[Array, ""]) -> tuple[Any, None]:
             p, moments, best, value = carry
             # Which direction of a word is nearest does not depend on how long p is.
             x = jnp.argmax(p @ word_directions.T, axis=1)
             x = x if space.frozen is None else jnp.where(space.frozen.mask, space.frozen.codes.astype(x.dtype), x)
             xi = target.draw(random.fold_in(for_batches, step), step)
 
-            def loss(q):
+            def loss(q: Float[Array, "length hidden"]) -> tuple[Array, Array]:
                 embedding = embedder.encode(q)
                 return -target.similarity(embedding, xi), target.similarity(embedding, target.directions)
 

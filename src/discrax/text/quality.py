@@ -29,6 +29,7 @@ _ORDER = 4
 
 
 def ngrams(sentence: Words, n: int) -> list[tuple[str, ...]]:
+    """All runs of n words, in their order."""
     return list(zip(*(sentence[i:] for i in range(n)), strict=False))
 
 

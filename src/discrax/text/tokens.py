@@ -143,15 +143,15 @@ class WordPiece:
         words = [text[begin:end] for token, (begin, end) in read_as if token == UNKNOWN]
         return [word for word in words if word != UNKNOWN]
 
-    def joined(self, tokens: Iterable[int]) -> list[str]:
+    def join(self, tokens: Iterable[int]) -> list[str]:
         """The words of tokens: pieces are put together, [CLS] and [SEP] left out."""
         entries = [self.vocabulary[token] for token in tokens]
         decoder = _tokenizers().decoders.WordPiece(cleanup=False)
         return decoder.decode([entry for entry in entries if entry not in (START, END)]).split()
 
     def text(self, tokens: Iterable[int]) -> str:
-        """A sentence to read: as `joined`, with no space before a sign that ends a clause."""
-        words = self.joined(tokens)
+        """A sentence to read: as `join`, with no space before a sign that ends a clause."""
+        words = self.join(tokens)
         return "".join(words) if self.is_letters else re.sub(r" ([.,;:!?])", r"\1", " ".join(words))
 
 

@@ -121,12 +121,12 @@ def every_plot():
 
 def write_run(folder: Path, monkeypatch) -> Suite:
     """A run of a suite with three tables and a figure of each kind; one cell failed, most have not run."""
-    from discrax.bench.plan.printed import printed
+    from discrax.bench.plan.printed import printed_rows
     from discrax.bench.report import write as report
 
     generator = np.random.default_rng(2)
     measured = []
-    for row in printed("optimal-scaling", 5):
+    for row in printed_rows("optimal-scaling", 5):
         if row["N"] == "6400":
             continue
         of = bernoulli(row["sampler"], row["weight_fn"], row["N"], row["config"])
@@ -139,7 +139,8 @@ def write_run(folder: Path, monkeypatch) -> Suite:
 
     plots = every_plot()
     planned = [
-        bernoulli(row["sampler"], row["weight_fn"], row["N"], row["config"]) for row in printed("optimal-scaling", 5)
+        bernoulli(row["sampler"], row["weight_fn"], row["N"], row["config"])
+        for row in printed_rows("optimal-scaling", 5)
     ]
     known = {(kind, place): drawn for place, (kind, _, drawn) in enumerate(plots)}
     exhibits = [

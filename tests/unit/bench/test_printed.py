@@ -1,6 +1,6 @@
 import pytest
 
-from discrax.bench.plan.printed import find_printed, printed, printed_tables
+from discrax.bench.plan.printed import find_printed, printed_rows, printed_tables
 
 
 def test_all_tables_are_there():
@@ -10,14 +10,14 @@ def test_all_tables_are_there():
     expected += [("optimal-scaling", table) for table in (1, 2, *range(5, 17))]
     expected += [("sgdld", table) for table in (1, 2, 3)]
     assert printed_tables() == expected
-    rows = sum(len(printed(*table)) for table in expected)
+    rows = sum(len(printed_rows(*table)) for table in expected)
     assert rows == 64 + 4 * 42 + (48 + 88 + 112 + 32 + 176 + 120 + 136) + (30 + 20) + 72 + 16 + 9 * 135 + 3 * 45 + (
         30 + 24 + 12
     )
 
 
 def test_values_are_numbers_and_labels_are_text():
-    first = printed("optimal-scaling", 5)[0]
+    first = printed_rows("optimal-scaling", 5)[0]
     assert first["value"] == 0.75
     assert first["std"] is None
     assert first["N"] == "100"
@@ -25,8 +25,8 @@ def test_values_are_numbers_and_labels_are_text():
 
 
 def test_what_is_returned_is_a_copy():
-    printed("any-scale", 2)[0]["value"] = -1.0
-    assert printed("any-scale", 2)[0]["value"] == 4.5
+    printed_rows("any-scale", 2)[0]["value"] = -1.0
+    assert printed_rows("any-scale", 2)[0]["value"] == 4.5
 
 
 def test_labels_find_their_number():
@@ -61,4 +61,4 @@ def test_labels_that_fit_several_rows_are_refused():
 
 def test_an_unknown_table_is_a_sentence():
     with pytest.raises(ValueError, match="Table 99 of 'any-scale' is not among the printed ones: any-scale 1"):
-        printed("any-scale", 99)
+        printed_rows("any-scale", 99)

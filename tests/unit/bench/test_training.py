@@ -16,7 +16,7 @@ from discrax.bench.papers.enhanced_gradient_mcmc import couplings
 from discrax.bench.papers.enhanced_gradient_mcmc import energy_models as enhanced_learning
 from discrax.bench.papers.optimal_scaling import energy_models as optimal_scaling_learning
 from discrax.bench.plan.cell import Budget, Cell, call
-from discrax.bench.plan.printed import printed
+from discrax.bench.plan.printed import printed_rows
 from discrax.bench.plan.suite import Size, Suite, Table, find
 from discrax.bench.report import plots
 from discrax.bench.report.grid import make_grid
@@ -74,7 +74,7 @@ def test_cells_are_plain_values(name, monkeypatch):
 )
 def test_every_printed_number_has_a_cell_with_the_printed_steps(suite, paper, number, metric):
     cells = {(cell.label("sampler"), cell.label("K")): cell for cell in suite.cells(Size.PAPER)}
-    for row in printed(paper, number):
+    for row in printed_rows(paper, number):
         cell = cells[row["sampler"], row["K"]]
         assert cell.budget.thinning == int(row["mcmc_steps_used"])
         assert cell.label("task") == row["task"]
@@ -84,7 +84,7 @@ def test_every_printed_number_has_a_cell_with_the_printed_steps(suite, paper, nu
 def test_printed_data_sets_and_samplers_have_cells():
     cells = list(optimal_scaling_learning.table02.cells(Size.PAPER))
     ours = {(cell.label("dataset"), cell.label("sampler"), cell.label("weight_fn")) for cell in cells}
-    assert ours == {(row["dataset"], row["sampler"], row["weight_fn"]) for row in printed("optimal-scaling", 2)}
+    assert ours == {(row["dataset"], row["sampler"], row["weight_fn"]) for row in printed_rows("optimal-scaling", 2)}
 
 
 def test_a_missing_data_set_is_a_sentence(monkeypatch):

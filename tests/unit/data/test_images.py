@@ -50,16 +50,16 @@ def test_dynamic_images_are_greys_until_they_are_drawn(greys):
     images = load_images("dynamic_mnist", greys)
     assert images.is_dynamic
     np.testing.assert_allclose(images.mean, (64 + 128 + 255) / 4 / 255)
-    drawn = images.binarised(0)
+    drawn = images.binarise(0)
     assert not drawn.is_dynamic
     assert drawn.train.max() == 1
     rates = drawn.train.mean(axis=(1, 2))
     assert (rates[0], rates[3]) == (0, 1)
     np.testing.assert_allclose(rates[1:3], [64 / 255, 128 / 255], atol=0.07)  # 4 standard errors of 784 pixels
     assert drawn.test[0].all()
-    np.testing.assert_array_equal(images.binarised(0).train, drawn.train)
-    assert (images.binarised(1).train != drawn.train).any()
-    assert drawn.binarised(1) is drawn
+    np.testing.assert_array_equal(images.binarise(0).train, drawn.train)
+    assert (images.binarise(1).train != drawn.train).any()
+    assert drawn.binarise(1) is drawn
 
 
 def test_levels_cut_greys_into_equal_ranges(greys):

@@ -101,3 +101,9 @@ def test_autocorrelation():
 def test_unknown_rule():
     with pytest.raises(ValueError, match="Unknown truncation rule 'geyer'; known: first_negative, positive_pairs"):
         ess(np.zeros((1, 10)), "geyer")
+
+
+@pytest.mark.parametrize("values", [np.zeros(0), np.zeros((0, 0)), np.zeros((3, 0))])
+def test_chains_without_draws_are_neither_constant_nor_not(values):
+    with pytest.raises(ValueError, match="an axis of draws, at least one"):
+        is_constant(values)

@@ -246,3 +246,13 @@ def test_a_base_of_a_target_that_it_does_not_fit():
     nowhere = Target.from_log_prob(lambda e: jnp.where(jnp.sum(e) > 11.5, 0.0, -jnp.inf), Binary(12))
     with pytest.raises(ValueError, match="-inf at all 100 draws"):
         ais(jax.random.key(0), nowhere, sampler="gibbs")
+
+
+def test_sites_with_different_numbers_of_levels():
+    """The uniform base has the levels that there are; another one is refused."""
+    target = targets.Quadratic(Categorical(3, (2, 4, 3)), np.zeros((3, 3)), np.sin(np.arange(12.0)).reshape(3, 4))
+    found = ais(jax.random.key(0), target, num_chains=200, num_temperatures=20, sampler="gibbs")
+    assert abs(errors_off(found, exact_log_z(target))) < 5
+    assert found.error < 0.1
+    with pytest.raises(ValueError, match="whose sites have as many levels"):
+        ais(jax.random.key(0), target, base=np.full((3, 4), 0.25), num_chains=20, num_temperatures=5)

@@ -177,7 +177,8 @@ def test_couplings_that_training_made_are_sampled_exactly(sampler):
     J = np.asarray(trained.model.coupling.matrix)
     assert np.abs(np.diag(J)).min() > 0.05
     assert np.abs(J[0, 1]) > 0.5
-    exact.check_kernel(sampler, trained.model, num_chains=4000)
+    verdict = exact.check_kernel(sampler, trained.model, num_chains=4000)
+    assert verdict, str(verdict)
 
 
 def test_signals_end_estimates_that_are_no_use_in_part(monkeypatch):

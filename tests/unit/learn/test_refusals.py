@@ -134,7 +134,7 @@ OTHERS = [
     (lambda: from_function(lambda p, e: jnp.sum(e), "x", Binary(2)), "parameters must be a tree of arrays"),
     (lambda: load_images(["a"]), "There is no image set"),
     (lambda: load_images("mnist", 3), "There is no data folder 3"),
-    (lambda: IMAGES.binarised(-1), "A seed is a whole number from 0"),
+    (lambda: IMAGES.binarise(-1), "A seed is a whole number from 0"),
     (lambda: as_rows(np.full((3, 2), np.nan), 1), "Rows must be finite, but row 0"),
     (lambda: as_rows(np.array(["a", "b"]), 1), "Rows must be numbers or booleans"),
     (lambda: RowStream(ROWS, seed=-1), "seed must be a whole number of at least 0"),

@@ -67,6 +67,14 @@ def test_new_parameters_do_not_compile_again():
     assert second.num_updates == 17
 
 
+def test_the_diagonal_of_couplings_between_spins_is_not_trained():
+    """It only adds a constant; its gradient would be rounding errors, of which Adam makes steps."""
+    start = untrained()
+    trained = pcd(KEY, start, DATA, sampler="dmala", **SHORT)
+    changed = np.asarray(trained.model.coupling.matrix != start.coupling.matrix)
+    np.testing.assert_array_equal(changed, ~np.eye(4, dtype=bool))
+
+
 def test_only_a_part_is_trained():
     start = targets.Ising.dense(np.asarray(random_couplings(KEY, 4)), field=0.3)
     trained = pcd(KEY, start, DATA, sampler="rwm", trains=lambda model: model.coupling.matrix, **SHORT)

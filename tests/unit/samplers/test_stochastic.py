@@ -8,7 +8,7 @@ import pytest
 
 import discrax as dx
 from discrax.core import random
-from discrax.core.stochastic import Batch, averaged, evaluate_batch, log_ratios, nothing_yet
+from discrax.core.stochastic import Batch, add_batch, empty_average, evaluate_batch, log_ratios
 from discrax.core.target import value_and_changes
 from discrax.diagnostics.weighted import shares, weights_from_logs
 from discrax.samplers import schedules, sgdld
@@ -181,9 +181,9 @@ def batches(target, x, count, *, exact=True):
 
 
 def average_of(target, x, told, *, exact=True):
-    average = nothing_yet(target)
+    average = empty_average(target)
     for batch in told:
-        average = averaged(target, average, batch, exact=exact)
+        average = add_batch(target, average, batch, exact=exact)
     return average
 
 

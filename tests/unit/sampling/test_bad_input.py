@@ -416,8 +416,8 @@ TARGETS = {
     "both": (lambda: targets.Bernoulli(np.full(2, 0.5), logits=np.zeros(2)), ["either probs or logits"]),
     "certain": (lambda: targets.Bernoulli(np.array([0.5, 1.0])), ["strictly between 0 and 1", "freeze a site"]),
     "nan": (lambda: targets.Bernoulli(np.array([0.5, np.nan])), ["probs must be finite, but holds nan"]),
-    "logits": (lambda: targets.Categorical(np.zeros(3)), ["last axis of levels", "(3,)"]),
-    "qubo": (lambda: targets.QUBO.from_matrix(np.zeros((2, 3))), ["square", "(2, 3)"]),
+    "logits": (lambda: targets.Independent(np.zeros(3)), ["last axis of levels", "(3,)"]),
+    "qubo": (lambda: targets.Quadratic.from_qubo(np.zeros((2, 3))), ["square", "(2, 3)"]),
 }
 
 
@@ -427,5 +427,5 @@ def test_targets(build, parts):
 
 
 def test_a_list_of_lists_is_a_matrix():
-    target = targets.QUBO.from_matrix([[1.0, 2.0], [0.0, -1.0]])
+    target = targets.Quadratic.from_qubo([[1.0, 2.0], [0.0, -1.0]])
     assert float(target.log_prob(jnp.ones(2))) == -2

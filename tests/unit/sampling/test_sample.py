@@ -273,11 +273,11 @@ def test_a_signal_ends_a_run_between_chunks_with_all_that_was_drawn(monkeypatch,
 def test_a_signal_after_the_last_chunk_loses_nothing(monkeypatch, sample_module, whole):
     original = sample_module._result
 
-    def collected(*arguments):
+    def result(*arguments):
         os.kill(os.getpid(), signal.SIGTERM)
         return original(*arguments)
 
-    monkeypatch.setattr(sample_module, "_result", collected)
+    monkeypatch.setattr(sample_module, "_result", result)
     np.testing.assert_array_equal(sample().draws, whole.draws)
 
 

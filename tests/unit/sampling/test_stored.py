@@ -153,5 +153,5 @@ def test_a_place_that_cannot_be_written_is_a_sentence(result, tmp_path):
 def test_the_representation_is_short(result):
     text = repr(result)
     assert len(text.splitlines()) <= 10
-    assert "DMALA on Ising" in text
+    assert "dmala on Ising" in text
     assert "3 chains x 10 draws" in text

@@ -14,7 +14,7 @@ from discrax.solving import annealing, tempering
 from discrax.solving.clock import Blocks, Budget, Clock, Reports, _Compilations
 from discrax.solving.engine import Report
 from discrax.solving.finishing import Candidate, Finish
-from discrax.solving.schedules import Schedule
+from discrax.solving.schedules import BetaSchedule
 
 from .clocks import Hands
 
@@ -88,7 +88,7 @@ class Slow:
 def test_seconds_are_kept_whatever_a_step_costs(monkeypatch, as_a_user, module, cost):
     hands = Hands()
     monkeypatch.setattr(module, "Population", type("Slow1", (Slow,), {"cost": cost, "hands": hands, "blocks": []}))
-    clock, x, schedule = hands.clock(10.0), np.zeros((2, 3, 4), np.int8), Schedule(1.0, 2.0)
+    clock, x, schedule = hands.clock(10.0), np.zeros((2, 3, 4), np.int8), BetaSchedule(1.0, 2.0)
     key = jax.random.key(0)
     if module is annealing:
         *_, last = module.anneal(key, [None, None], "pas", x, [schedule] * 2, clock)
@@ -107,9 +107,9 @@ def test_the_first_blocks_are_short_and_later_ones_a_share_of_the_budget():
     for _ in range(4):
         lengths.append(steps := blocks.next_steps(sum(lengths)))
         hands.time += steps * 0.01
-        blocks.ran(steps, steps * 0.01, 0.0)
+        blocks.note(steps, steps * 0.01, 0.0)
     assert lengths == [1, 1, 8, 8]
-    blocks.ran(8, 8.0, 0.0)  # steps have become a hundred times as dear
+    blocks.note(8, 8.0, 0.0)  # steps have become a hundred times as dear
     assert blocks.next_steps(0) == 1
 
 
@@ -126,7 +126,7 @@ def test_a_program_is_not_compiled_when_that_is_all_the_time_left():
     blocks = Blocks(hands.clock(10.0, counts_compilation=True), count=1000, longest=256, first_guess=0.0)
     for _ in range(2):
         hands.time += 3.0
-        blocks.ran(1, 1e-5, 3.0)
+        blocks.note(1, 1e-5, 3.0)
     assert blocks.next_steps(2) == 1
 
 
@@ -134,7 +134,7 @@ def test_reports_that_take_long_come_seldom():
     hands = Hands()
     reports = Reports(hands.clock(100.0))
     assert reports.is_due()
-    for _ in reports.telling(lambda: 0):
+    for _ in reports.emit(lambda: 0):
         hands.time += 1.0
     hands.time = 20.0
     assert not reports.is_due()

@@ -16,7 +16,8 @@ from discrax.problems import MIS, QUBO, Custom, Graph, MaxClique, MaxCut, Partit
 from discrax.problems.generators import erdos_renyi, rb_model
 from discrax.solving import annealing, clock, search, sites, solve, solve_many, solver
 from discrax.solving.engine import Report
-from discrax.solving.schedules import KINDS, Schedule, make_schedule, suitable_betas
+from discrax.solving.padding import pad
+from discrax.solving.schedules import KINDS, BetaSchedule, make_schedule, suitable_betas
 from discrax.solving.sites_chains import BinaryChains
 
 from .clocks import Hands
@@ -156,6 +157,32 @@ def test_instances_are_not_solved_by_a_search_that_does_nothing(idle):
         assert_all_solved([5, 7, 8])
 
 
+def test_sites_that_are_added_to_smaller_instances_are_frozen(monkeypatch):
+    from discrax.core.target import log_prob
+
+    problems = [MIS(rb_model(size, 4, 0.25, seed=1, is_planted=True)) for size in (5, 7, 8)]
+    init = [problem.init(np.random.default_rng(0), 4) for problem in problems]
+    targets, x = pad(problems, init)
+    for problem, target, states in zip(problems, targets, x, strict=True):
+        np.testing.assert_array_equal(target.space.frozen.mask, np.arange(32) >= problem.space.num_sites)
+        np.testing.assert_allclose(
+            jax.vmap(lambda x, target=target: log_prob(target, x))(states),
+            problem.model.value(states[:, : problem.space.num_sites]),
+            rtol=1e-5,
+        )
+    whole, seen = search.anneal, []
+
+    def watched(*arguments, **settings):
+        for reports in whole(*arguments, **settings):
+            seen.extend(reports)
+            yield reports
+
+    monkeypatch.setattr(search, "anneal", watched)
+    solve_many(KEY, problems, method="anneal", **STEPS)
+    assert [report.best_states[:, 20:].any() for report in seen[-3:]] == [False, True, True]
+    assert not seen[-2].best_states[:, 28:].any()
+
+
 @pytest.mark.slow
 def test_sparse_instances_of_different_size_share_a_program():
     sparse = [MaxCut(Graph.from_edges(np.stack([np.arange(n), (np.arange(n) + 1) % n], axis=1))) for n in (30, 40)]
@@ -171,7 +198,7 @@ def test_the_same_key_gives_the_same_solution():
     assert not np.array_equal(first, other)
 
 
-def test_history_grows_and_is_drawn(tmp_path, reports_often):
+def test_history_grows_and_is_draw(tmp_path, reports_often):
     solution = solve(KEY, PROBLEM, method="anneal", **STEPS)
     history = solution.history
     assert len(history) >= 3
@@ -239,7 +266,7 @@ def test_first_states_are_taken():
 
 def test_schedules_end_where_they_should():
     for kind in KINDS:
-        schedule = Schedule(0.5, 8.0, kind)
+        schedule = BetaSchedule(0.5, 8.0, kind)
         assert schedule.beta(0) == pytest.approx(0.5)
         assert schedule.beta(1) == pytest.approx(8.0)
         betas = [schedule.beta(p) for p in np.linspace(0, 1, 20)]

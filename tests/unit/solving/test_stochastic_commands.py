@@ -50,17 +50,17 @@ def test_half_of_the_data(monkeypatch, capsys):
 
 
 def test_facilities_keep_what_was_found_before_a_signal_or_too_late(monkeypatch, capsys):
-    from discrax.solving import expected
-    from discrax.solving.expected import Expected
+    from discrax.solving import stochastic
+    from discrax.solving.stochastic import StochasticSolution
 
     def found(*_, **__):
-        return Expected(np.zeros(6, np.int8), 5.0, 0.1, 1.0, 0.0, np.zeros(1), is_complete=ends)
+        return StochasticSolution(np.zeros(6, np.int8), 5.0, 0.1, 1.0, 0.0, np.zeros(1), is_complete=ends)
 
     def too_late(*_, **__):
         raise TimeoutError("HiGHS has found no solution.")
 
-    monkeypatch.setattr(expected, "minimise_expected", found)
-    monkeypatch.setattr(expected, "sample_average", too_late)
+    monkeypatch.setattr(stochastic, "minimise_expected", found)
+    monkeypatch.setattr(stochastic, "sample_average", too_late)
     ends = True
     told = run(monkeypatch, capsys, "facilities", "--facilities", "2", "--customers", "4")
     assert "local search" in told

@@ -112,3 +112,13 @@ def test_a_dense_matrix_has_a_diagonal_whatever_stands_there():
 def test_edges_of_an_array_number_the_nodes():
     edges, weights, n = as_edges(np.array([[0, 3], [1, 2]]))
     assert (edges.tolist(), weights, n) == ([[0, 3], [1, 2]], None, 4)
+
+
+def test_both_directions_of_a_directed_graph_are_one_edge():
+    networkx = pytest.importorskip("networkx")
+    both = networkx.DiGraph([(0, 1), (1, 0), (2, 1)])
+    edges, weights, n = as_edges(both)
+    assert (sorted(map(tuple, edges.tolist())), weights, n) == ([(0, 1), (2, 1)], None, 3)
+    both.add_weighted_edges_from([(0, 1, 2.0), (1, 0, 3.0)])
+    with pytest.raises(ValueError, match="Couplings are symmetric, but the directed graph joins nodes 0 and 1 with"):
+        as_edges(both)

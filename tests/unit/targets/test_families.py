@@ -140,7 +140,7 @@ def test_qubo_is_minus_the_quadratic_form(convert, kind, rng):
         np.fill_diagonal(Q, 0)
     if kind == "integer":
         Q = np.rint(3 * Q).astype(int)
-    target = targets.QUBO.from_matrix(convert(Q))
+    target = targets.Quadratic.from_qubo(convert(Q))
     for x in itertools.islice(every_state(N, 2), 0, None, 3):
         assert value(target, x) == pytest.approx(-x @ Q @ x, abs=1e-5)
 
@@ -157,7 +157,7 @@ def test_bernoulli_sites_have_their_probabilities(form):
 
 def test_categorical_sites_have_their_probabilities(rng):
     logits = rng.normal(size=(2, 2, 3))
-    target = targets.Categorical(logits)
+    target = targets.Independent(logits)
     states = target.space.enumerate()
     law = exact.law(target)
     marginals = np.stack([np.tensordot(law, states == level, axes=1) for level in range(3)], axis=-1)

@@ -94,7 +94,7 @@ def test_colours_are_found_when_they_are_asked_for(monkeypatch):
 
 def test_a_kernel_that_was_prepared_for_another_graph_is_prepared_again():
     other = dx.targets.Ising.graph(np.array([[0, 2], [1, 3], [0, 3]]), 0.7)
-    kernel = dx.samplers.gibbs("chromatic").prepare(dx.targets.Ising.graph(EDGES, 0.7))
+    kernel = dx.samplers.gibbs("chromatic").prepare(dx.targets.Ising.graph(EDGES, 0.7))[0]
     assert dx.exact.check_kernel(kernel, other, num_chains=20_000)
 
 
@@ -126,7 +126,7 @@ def test_a_chromatic_sweep_of_many_colours_is_a_sweep():
         (lambda: dx.targets.Ising.lattice((3, 3), 1e300), "A coupling must fit float32, but holds 1e"),
         (lambda: dx.targets.Ising.graph(EDGES, np.inf), "must be finite, but holds inf"),
         (lambda: dx.targets.Ising.lattice((3, 3), 0.1, np.nan), "The field must be finite, but holds nan"),
-        (lambda: dx.targets.QUBO.from_matrix(np.full((2, 2), 1e308)), "Q must fit float32"),
+        (lambda: dx.targets.Quadratic.from_qubo(np.full((2, 2), 1e308)), "Q must fit float32"),
         (lambda: dx.targets.Quadratic(dx.Binary, np.zeros((4, 4))), "but got the class itself"),
     ],
 )

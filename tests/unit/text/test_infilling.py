@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,6 +13,7 @@ from safetensors.numpy import load_file
 
 import discrax as dx
 from discrax.bench.experiments.infilling import HEAVY_CHAIN
+from discrax.core import random
 from discrax.core.stochastic import StochasticTarget
 from discrax.core.target import evaluate, log_prob
 from discrax.text import Infilling, MaskedModel, WordPiece, infill, read_checkpoint
@@ -45,11 +47,21 @@ def large_model(tmp_path_factory):
     )
 
 
+@eqx.filter_jit  # one program: sentences of one length, and all of their places
+def _everywhere(bert, sentences):
+    return jax.vmap(lambda tokens: bert(tokens, jnp.arange(len(tokens))))(sentences)
+
+
+def log_probs(model, sentences) -> np.ndarray:
+    """Of all words at all places of two sentences, or of one that is given twice."""
+    return np.asarray(_everywhere(model.bert, jnp.asarray(np.broadcast_to(sentences, (2, 9)), jnp.int32)))
+
+
 LARGE_SENTENCE = "w1 w2 [MASK] w3 [MASK] w4 [MASK] w5 w6 [MASK] w7"
 
 
 def by_definition(tensors, target: Infilling, x) -> float:
-    tokens, places = target.filled(x), np.asarray(target.places)
+    tokens, places = target.fill(x), np.asarray(target.places)
     total = 0.0
     for place in places:
         with_mask = [tiny.VOCABULARY.index("[MASK]") if i == place else t for i, t in enumerate(tokens)]
@@ -70,7 +82,7 @@ def test_log_prob_is_what_the_model_says_of_each_place_alone(model, tensors):
 def test_all_tokens_may_be_allowed(model, tensors):
     target = Infilling(model, SENTENCE, all_tokens=True)
     x = np.array([1, 19], target.space.dtype)
-    assert target.filled(x)[2] == 1
+    assert target.fill(x)[2] == 1
     assert float(jax.jit(lambda x: log_prob(target, x))(x)) == pytest.approx(
         by_definition(tensors, target, x), rel=1e-5
     )
@@ -80,7 +92,7 @@ def test_with_one_place_the_gradient_tells_every_change_exactly(small_model):
     target = Infilling(small_model, ONE_PLACE)
     x = jnp.array([4], target.space.dtype)
     found = jax.jit(lambda x: evaluate(target, x))(x)
-    values = jax.jit(jax.vmap(lambda x: log_prob(target, x)))(target.space.enumerate())
+    values = log_probs(small_model, target.tokens)[0, target.places[0], target.words]
     np.testing.assert_allclose(found.ratios[0], values - values[4], atol=1e-5)
     assert np.ptp(values) > 1
 
@@ -90,10 +102,10 @@ def test_the_gradient_reaches_every_word_through_the_other_places(small_model):
     e = jnp.asarray(one_hot(x, target.space.num_levels), jnp.float32)
     value_and_grad = jax.jit(jax.value_and_grad(target.log_prob))
     gradient = np.asarray(value_and_grad(e)[1])
-    masked = np.tile(target.filled(x), (2, 1))
+    masked = np.tile(target.fill(x), (2, 1))
     masked[[0, 1], target.places] = tiny.VOCABULARY.index("[MASK]")
-    own_term = jax.vmap(small_model.bert)(jnp.asarray(masked), target.places[:, None])[:, 0, target.words]
-    through_the_other = gradient - np.asarray(own_term)
+    own_term = log_probs(small_model, masked)[[0, 1], target.places][:, target.words]
+    through_the_other = gradient - own_term
     for site in (0, 1):
         level, step = np.abs(through_the_other[site]).argmax(), 1e-2
         up, down = (float(value_and_grad(e.at[site, level].add(sign * step))[0]) for sign in (1, -1))
@@ -104,7 +116,7 @@ def test_the_gradient_reaches_every_word_through_the_other_places(small_model):
 def test_starts_are_draws_of_the_model_with_all_places_masked(small_model):
     target = Infilling(small_model, SENTENCE)
     draws = np.asarray(target.draw(jax.random.key(1), 4000))
-    log_p = np.asarray(small_model.bert(target.tokens, target.places))[:, np.asarray(target.words)]
+    log_p = log_probs(small_model, target.tokens)[0][np.ix_(target.places, target.words)]
     for site in range(2):
         counts = np.bincount(draws[:, site], minlength=target.space.num_levels)
         likely = np.exp(log_p[site]) > 5e-3
@@ -112,17 +124,39 @@ def test_starts_are_draws_of_the_model_with_all_places_masked(small_model):
         assert chi_square_p_value(np.append(counts[likely], counts[~likely].sum()), expected) > P_VALUE
 
 
-@pytest.mark.parametrize("sampler", ["pas", pytest.param("dlmc", marks=pytest.mark.slow)])
-def test_one_place_is_sampled_from_the_softmax(small_model, sampler):
-    target = Infilling(small_model, ONE_PLACE)
-    result = dx.sample(jax.random.key(2), target, sampler, num_chains=4000, num_warmup=0, num_samples=12)
-    log_p = np.asarray(small_model.bert(target.tokens, target.places))[0][np.asarray(target.words)]
+def check_softmax(small_model, target, codes) -> None:
+    log_p = log_probs(small_model, target.tokens)[0, target.places[0], target.words]
     p = np.exp(log_p) / np.exp(log_p).sum()
-    counts = np.bincount(result.draws[:, -1].reshape(-1), minlength=len(p))
+    counts = np.bincount(codes, minlength=len(p))
     likely = p > 5e-3
     assert likely.sum() > 3
     counts, p = (np.append(each[likely], each[~likely].sum()) for each in (counts, p))
     assert chi_square_p_value(counts, p) > P_VALUE
+
+
+def test_one_place_is_sampled_from_the_softmax(small_model):
+    target = Infilling(small_model, ONE_PLACE)
+    kernel = dx.samplers.build_kernel("gwg", target)
+
+    @jax.jit  # chains and steps in one program
+    def last_states(key):
+        def one_chain(key):
+            first, *later = random.split(key, 13)
+            start = kernel.init(target, target.space.random(first))
+            steps = jax.lax.scan(lambda state, key: (kernel.step(key, target, state)[0], None), start, jnp.stack(later))
+            return steps[0].x
+
+        return jax.vmap(one_chain)(random.split(key, 4000))
+
+    check_softmax(small_model, target, np.asarray(last_states(jax.random.key(2)))[:, 0])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sampler", ["pas", "dlmc"])
+def test_samplers_draw_one_place_from_the_softmax(small_model, sampler):
+    target = Infilling(small_model, ONE_PLACE)
+    result = dx.sample(jax.random.key(2), target, sampler, num_chains=4000, num_warmup=0, num_samples=12)
+    check_softmax(small_model, target, result.draws[:, -1].reshape(-1))
 
 
 @pytest.mark.slow

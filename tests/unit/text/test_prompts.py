@@ -14,7 +14,7 @@ from discrax.bench.execute.cells import run_cell
 from discrax.bench.experiments import prompts as bench
 from discrax.bench.papers.sgdld.prompts import IMAGES_VARIABLE, VARIABLE, table03
 from discrax.bench.plan.cell import Budget
-from discrax.bench.plan.printed import find_printed, printed
+from discrax.bench.plan.printed import find_printed, printed_rows
 from discrax.bench.plan.suite import Size
 from discrax.bench.report.grid import make_grid
 from discrax.core import random
@@ -34,7 +34,7 @@ from discrax.text.prompts import (
 )
 
 from ..helpers import Z_SCORE, z_score
-from .test_clip import write_clip
+from .test_clip import embedded, write_clip
 
 GENERATOR = np.random.default_rng(0)
 WORDS = GENERATOR.normal(size=(6, 4)).astype(np.float32)
@@ -63,6 +63,12 @@ def target_of(images=IMAGES, **settings) -> PromptTarget:
     return PromptTarget(LINEAR, images, 3, 6, **settings)
 
 
+@eqx.filter_jit
+def value_of(target, x, directions):
+    """The mean similarity of a state to some images."""
+    return target.psi(target.space.embed(x), directions)
+
+
 def slow_similarity(tokens, images=IMAGES) -> float:
     embedding = sum(WORDS[token].astype(float) @ MATRIX[i] for i, token in enumerate(tokens))
     return float(np.mean([v @ embedding / np.linalg.norm(v) / np.linalg.norm(embedding) for v in images]))
@@ -73,25 +79,30 @@ def slow_similarity(tokens, images=IMAGES) -> float:
 
 def test_the_target_is_the_mean_similarity():
     target, x = target_of(), jnp.array([4, 0, 5], jnp.int8)
-    e = target.space.embed(x)
-    np.testing.assert_allclose(target.log_prob(e), slow_similarity([4, 0, 5]), atol=1e-6)
+    found = eqx.filter_jit(lambda target, x: target.log_prob(target.space.embed(x)))(target, x)
+    np.testing.assert_allclose(found, slow_similarity([4, 0, 5]), atol=1e-6)
     np.testing.assert_allclose(
-        target.psi(e, target.directions[2:4]), slow_similarity([4, 0, 5], IMAGES[2:4]), atol=1e-6
+        value_of(target, x, target.directions[2:4]), slow_similarity([4, 0, 5], IMAGES[2:4]), atol=1e-6
     )
 
 
 def test_mini_batches_are_right_in_the_mean():
     target = target_of(batch_size=2)
-    e = target.space.embed(jnp.array([4, 0, 5], jnp.int8))
-    keys = random.split(jax.random.key(0), 5000)
-    psi = jax.vmap(lambda key: target.psi(e, target.draw(key, jnp.array(0))))(keys)
+    x = jnp.array([4, 0, 5], jnp.int8)
+
+    @jax.jit
+    def estimates(key):
+        draws = jax.vmap(lambda key: target.draw(key, jnp.array(0)))(random.split(key, 5000))
+        return jax.vmap(lambda xi: target.psi(target.space.embed(x), xi))(draws)
+
+    psi = estimates(jax.random.key(0))
     assert np.std(psi) > 0.05
     assert z_score(psi, slow_similarity([4, 0, 5])) < Z_SCORE
 
 
 def test_changes_are_those_of_a_mini_batch():
     target, x = target_of(), jnp.array([4, 0, 5], jnp.int8)
-    told = evaluate_batch(target, x, target.directions[:1])
+    told = eqx.filter_jit(evaluate_batch)(target, x, target.directions[:1])
     np.testing.assert_allclose(told.here, slow_similarity([4, 0, 5], IMAGES[:1]), atol=1e-6)
     change = slow_similarity([4, 2, 5], IMAGES[:1]) - slow_similarity([4, 0, 5], IMAGES[:1])
     np.testing.assert_allclose(told.changes[1, 2], change, atol=1e-6)
@@ -105,7 +116,7 @@ def test_codes_count_the_tokens_that_are_allowed():
     x = target.space.random(jax.random.key(0))
     tokens = np.asarray(target.tokens)[x]
     assert tokens[1] == 4
-    np.testing.assert_allclose(target.log_prob(target.space.embed(x)), slow_similarity(tokens), atol=1e-6)
+    np.testing.assert_allclose(value_of(target, x, target.directions), slow_similarity(tokens), atol=1e-6)
 
 
 @pytest.mark.slow
@@ -119,17 +130,31 @@ def test_tuning_keeps_to_what_is_allowed_and_given():
         assert (found.tokens[:, 1] == 4).all()
 
 
+def prompt_of(seed: int = 0, config=SMALL) -> ClipPrompt:
+    """As `random_prompt` makes it, by numpy, which compiles nothing."""
+    generator = np.random.default_rng(seed)
+
+    def draw(path, leaf):
+        name = jax.tree_util.keystr(path)
+        scale = 0.02 if name in (".words", ".positions") else 0.0 if name.endswith((".bias", ".shift")) else 0.15
+        values = generator.normal(scale=scale, size=leaf.shape) if scale else np.zeros(leaf.shape)
+        return (np.ones(leaf.shape) if name.endswith(".scale") else values).astype(leaf.dtype)
+
+    shapes = eqx.filter_eval_shape(ClipText.random, jax.random.key(0), config)
+    tower = jax.tree_util.tree_map_with_path(draw, shapes)
+    return ClipPrompt(tower, config.vocab_size - 2, config.vocab_size - 1)
+
+
 @pytest.fixture(scope="module")
-def prompt_and_allowed():
-    return random_prompt(0)
+def prompt():
+    return prompt_of()
 
 
-def test_a_prompt_of_clip_stands_between_start_and_end(prompt_and_allowed):
-    prompt, allowed = prompt_and_allowed
+def test_a_prompt_of_clip_stands_between_start_and_end(prompt):
     tokens = [5, 9, 200]
-    expected = prompt.tower(jnp.array([SMALL.vocab_size - 2, *tokens, SMALL.vocab_size - 1]))
-    np.testing.assert_allclose(prompt(jax.nn.one_hot(jnp.array(tokens), SMALL.vocab_size)), expected, atol=1e-5)
-    assert np.flatnonzero(~allowed).tolist() == [SMALL.vocab_size - 2, SMALL.vocab_size - 1]
+    expected = embedded(prompt.tower, [SMALL.vocab_size - 2, *tokens, SMALL.vocab_size - 1])
+    found = eqx.filter_jit(lambda prompt, e: prompt(e))(prompt, np.eye(SMALL.vocab_size, dtype=np.float32)[tokens])
+    np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
 def largest(jaxpr) -> int:
@@ -142,9 +167,9 @@ def largest(jaxpr) -> int:
 def test_nothing_is_as_large_as_places_by_words_by_hidden():
     length, size, batch = 6, 3000, 50
     config = dataclasses.replace(SMALL, vocab_size=size, hidden_size=16, num_attention_heads=2, projection_dim=8)
-    shapes = eqx.filter_eval_shape(ClipText.random, jax.random.key(0), config)
-    prompt = ClipPrompt(jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), shapes), size - 2, size - 1)
-    target = PromptTarget(prompt, np.ones((60, 8)), length, size, batch_size=batch, allowed=np.arange(size) < size - 2)
+    target = PromptTarget(
+        prompt_of(config=config), np.ones((60, 8)), length, size, batch_size=batch, allowed=np.arange(size) < size - 2
+    )
 
     def told(x, xi):
         return tuple(evaluate_batch(target, x, xi, exact=False))
@@ -164,7 +189,7 @@ MISTAKES = {
     "place": (lambda: target_of(given={3: 0}), r"places 0\.\.2, but a token was given for place 3"),
     "token": (lambda: target_of(given={0: 6}), "Token 6, given for place 0, is not in the vocabulary"),
     "long": (
-        lambda: PromptTarget(random_prompt(0)[0], np.ones((2, 32)), 39, 512),
+        lambda: PromptTarget(prompt_of(), np.ones((2, 32)), 39, 512),
         "at most 40 tokens, but with those of start and end the text has 41",
     ),
     "steps": (lambda: prompt_sampler(0), "num_steps must be at least 1"),
@@ -256,8 +281,8 @@ def test_the_relaxation_is_that_of_plain_numpy():
     assert len({tuple(tokens) for tokens in found.tokens.tolist()}) > 1
 
 
-def test_made_up_images_share_a_style(prompt_and_allowed):
-    prompt, allowed = prompt_and_allowed
+def test_made_up_images_share_a_style(prompt):
+    allowed = np.arange(SMALL.vocab_size) < SMALL.vocab_size - 2
     rows = made_up_images(3, prompt, allowed, count=20, length=8, noise=0.0)
     noisy = made_up_images(3, prompt, allowed, count=20, length=8, noise=2.0)
     np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1, rtol=1e-5)
@@ -275,6 +300,8 @@ def test_the_command_says_that_the_tower_is_random(capsys):
     printed_text = capsys.readouterr().out
     assert "small random tower" in printed_text
     assert "similarity" in printed_text
+    prompt, allowed = random_prompt(0)
+    assert np.flatnonzero(~allowed).tolist() == [prompt.start, prompt.end] == [510, 511]
 
 
 @pytest.mark.slow
@@ -312,7 +339,7 @@ def test_mistakes_of_the_command_are_sentences(tmp_path):
 def test_there_is_a_cell_for_every_printed_number():
     cells = list(table03.cells(Size.PAPER))
     found = [find_printed("sgdld", 3, "clip_similarity", dict(cell.labels)) for cell in cells]
-    assert sum(each is not None for each in found) == len(printed("sgdld", 3)) == 12
+    assert sum(each is not None for each in found) == len(printed_rows("sgdld", 3)) == 12
     assert {cell.budget for cell in cells} == {Budget(10, 0, 3000)}
 
 

@@ -32,6 +32,7 @@ def test_equal_sentences_have_the_largest_self_bleu():
     assert self_bleu([CAT, CAT, DOG, DOG]) == pytest.approx(100)
 
 
+@pytest.mark.slow  # to import nltk takes longer than all the rest
 def test_the_numbers_are_those_of_nltk():
     bleu_score = pytest.importorskip("nltk.translate.bleu_score")
     generator = np.random.default_rng(0)

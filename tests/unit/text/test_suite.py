@@ -11,7 +11,7 @@ from discrax.bench.execute.cells import run_cell
 from discrax.bench.experiments import infilling
 from discrax.bench.papers.discs.text import VARIABLE, table02, table09
 from discrax.bench.plan.cell import Budget, call
-from discrax.bench.plan.printed import find_printed, printed
+from discrax.bench.plan.printed import find_printed, printed_rows
 from discrax.bench.plan.suite import Size
 from discrax.bench.report.grid import make_grid
 
@@ -44,7 +44,7 @@ def names_of(suite) -> set[tuple[str, str]]:
 
 @pytest.mark.parametrize(("suite", "number"), [(table02, 2), (table09, 9)])
 def test_there_is_a_cell_for_every_printed_line(suite, number):
-    assert names_of(suite) == {(row["sampler"], row["weight_fn"]) for row in printed("discs", number)}
+    assert names_of(suite) == {(row["sampler"], row["weight_fn"]) for row in printed_rows("discs", number)}
     for cell in suite.cells(Size.QUICK):
         labels = dict(cell.labels) | {"reference": "WT103", "ngram": "3"}
         assert find_printed("discs", number, "unique_ngrams_pct", labels) is not None

@@ -42,7 +42,7 @@ def test_unknown_words_are_told(words):
 
 def test_words_are_put_together(words):
     tokens = [words.index[word] for word in ("[CLS]", "the", "cat", "##s", ",", "[MASK]", ".", "[SEP]")]
-    assert words.joined(tokens) == ["the", "cats", ",", "[MASK]", "."]
+    assert words.join(tokens) == ["the", "cats", ",", "[MASK]", "."]
     assert words.text(tokens) == "the cats, [MASK]."
 
 

@@ -29,6 +29,7 @@ def run_cells(cells: Sequence[Cell]) -> list[list[dict[str, Any]]]:
 
 
 def run_cell(cell: Cell) -> list[dict[str, Any]]:
+    """The rows of a cell; one with a sentence if it fails."""
     try:
         measure = cell.measure()
         if isinstance(measure, Experiment):

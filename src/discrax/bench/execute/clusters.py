@@ -15,10 +15,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from discrax.bench.execute.worker import Done, Job, Work, in_one_line, pack, serve, settings_here, unpack
+from discrax.bench.execute.worker import Done, Executor, Job, Work, in_one_line, pack, serve, settings_here, unpack
 
 
-class Slurm:
+class Slurm(Executor):
     """Works on a Slurm cluster: job arrays through submitit, which keeps its files in `folder / "slurm"`.
 
     Options are parameters of submitit: `timeout_min` (240 unless given), `slurm_partition`, `gpus_per_node`, `mem_gb`,
@@ -78,7 +78,7 @@ class Slurm:
             return Done(job, None, f"{lost}; its log is {handle.paths.stderr}.")
 
 
-class Ray:
+class Ray(Executor):
     """Works on Ray: on the cluster at `address` ("127.0.0.1:6379", or "auto"), or on a local one of `workers` cores.
 
     Options are those of a Ray task, such as `num_cpus`, `num_gpus` and `max_retries` (0 unless given). They, and not
@@ -147,6 +147,7 @@ class Ray:
 
 
 def import_package(package: str, *, extra: str, executor: str) -> Any:
+    """A package of an extra; without it, which extra to install."""
     try:
         return importlib.import_module(package)
     except ImportError as error:

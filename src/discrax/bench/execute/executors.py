@@ -19,26 +19,17 @@ from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import jax
 
 from discrax.bench.execute.clusters import Ray, Slurm
-from discrax.bench.execute.worker import Done, Job, Work, attempt, pack, serve, settings_here, unpack
+from discrax.bench.execute.worker import Done, Executor, Job, Work, attempt, pack, serve, settings_here, unpack
 from discrax.core import checks
 from discrax.core.interrupts import Interrupts
 
 
-@runtime_checkable
-class Executor(Protocol):
-    name: str
-
-    def run(self, work: Work, jobs: Sequence[Job]) -> Generator[Done, None, None]:
-        """Works on the jobs; yields each when it is over. Nothing starts before the first is asked for."""
-        ...
-
-
-class InProcess:
+class InProcess(Executor):
     """Works in this process: one job after the other, or several at a time in threads.
 
     XLA compiles and runs without the interpreter's lock, and threads share compiled programs. But jobs that run at
@@ -67,7 +58,7 @@ class InProcess:
             threads.shutdown(cancel_futures=True)
 
 
-class Pool:
+class Pool(Executor):
     """Works in processes of this machine, each with its share of the cores.
 
     Every worker is a `ProcessPoolExecutor` of one spawned process: when the system kills a worker, the job it was

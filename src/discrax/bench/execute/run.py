@@ -39,6 +39,8 @@ _MOST_ELSEWHERE = 30_000_000
 
 
 class RunReport(NamedTuple):
+    """What a run has done, counted in cells."""
+
     folder: Path
     total: int
     were_done: int
@@ -96,13 +98,13 @@ def run_suites(
         store.remove_unfinished(folder)
         _write_about(folder, suites, names, size, samplers, together)
         begin, before, is_complete = time.perf_counter(), _standings(folder, cells), True
-        again = _made_by_others(folder, cells, before, if_changed)
+        again = _cells_of_other_programs(folder, cells, before, if_changed)
         again |= {key for key, standing in before.items() if retry_failed and standing.is_failed}
         done = {key: standing for key, standing in before.items() if key not in again}
         stale = {key: before[key].written for key in again}
         try:
             with interrupts.at_once():  # targets are built, which may take long
-                jobs = _left(plan(cells, together, executor.name == "in-process"), done)
+                jobs = _remaining_jobs(plan(cells, together, executor.name == "in-process"), done)
             display = Display(cells, done, stale, wants_progress(progress))
             _work_on(jobs, executor, folder, display, stale, interrupts)
         except KeyboardInterrupt:
@@ -132,17 +134,17 @@ def _work_on(
             # A signal to all processes ends the workers as well: that is no failure of their cells.
             interrupts.raise_if_requested()
             if finished.error is not None:  # the worker is gone: the cells it had not written are rows all the same
-                for cell in _lost(finished.job, store.finished(folder), stale):
+                for cell in _lost_cells(finished.job, store.read_standings(folder), stale):
                     store.write_rows(folder, store.rows_of(cell, [], Timing(), finished.error))
             display.update(folder)
 
 
 def _standings(folder: Path, cells: Sequence[Cell]) -> dict[str, Standing]:
     wanted = {cell.id for cell in cells}
-    return {key: standing for key, standing in store.finished(folder).items() if key in wanted}
+    return {key: standing for key, standing in store.read_standings(folder).items() if key in wanted}
 
 
-def _made_by_others(
+def _cells_of_other_programs(
     folder: Path, cells: Sequence[Cell], standings: dict[str, Standing], if_changed: IfChanged
 ) -> set[str]:
     """The cells to be run again because another program made them."""
@@ -161,7 +163,7 @@ def _made_by_others(
     return found
 
 
-def _left(jobs: Iterable[Job], done: Iterable[str]) -> list[Job]:
+def _remaining_jobs(jobs: Iterable[Job], done: Iterable[str]) -> list[Job]:
     done = set(done)
     left = (tuple(batch for batch in job if not _is_done(batch, done)) for job in jobs)
     return [job for job in left if job]
@@ -179,7 +181,7 @@ def cells_of(suites: Sequence[Suite], size: Size, samplers: Sequence[str] = ()) 
     for address in samplers:
         beside: dict[tuple, Cell] = {}
         for cell in list(cells.values()):
-            added = with_sampler(cell, absolute(address))
+            added = with_sampler(cell, resolve_sampler(address))
             beside.setdefault((added.labels, added.seed), added)
         cells |= {cell.id: cell for cell in beside.values()}
     return list(cells.values())
@@ -192,7 +194,7 @@ def with_sampler(cell: Cell, address: str) -> Cell:
     return replace(cell, labels=tuple(labels.items()), sampler=Call(address), adaptation="auto")
 
 
-def absolute(address: str) -> str:
+def resolve_sampler(address: str) -> str:
     """A user's address with the whole path of its file, checked: it must make a kernel."""
     place, separator, name = address.rpartition(":")
     if separator and place.endswith(".py"):
@@ -234,12 +236,14 @@ def plan(cells: Iterable[Cell], together: bool, in_process: bool) -> list[Job]:
     return [tuple(job) for job in jobs.values()]
 
 
-class Worked(NamedTuple):
+class Outcome(NamedTuple):
+    """What a worker has done of a job."""
+
     num_cells: int
     unwritten: str | None = None  # why rows could not be written, which ends the run
 
 
-def work(folder: str, job: Job) -> Worked:
+def work(folder: str, job: Job) -> Outcome:
     """Runs the batches of a job and writes their rows; a signal waits until those that are measured are written."""
     count = 0
     with Interrupts() as interrupts:
@@ -249,16 +253,16 @@ def work(folder: str, job: Job) -> Worked:
                     store.write_rows(Path(folder), rows)
                     count += 1
             except UnusableFile as error:
-                return Worked(count, str(error))
+                return Outcome(count, str(error))
             interrupts.raise_if_requested()
-    return Worked(count)
+    return Outcome(count)
 
 
 def _is_done(batch: Batch, done: set[str]) -> bool:
     return all(cell.id in done for cell in batch)
 
 
-def _lost(job: Job, standings: dict[str, Standing], stale: dict[str, int]) -> list[Cell]:
+def _lost_cells(job: Job, standings: dict[str, Standing], stale: dict[str, int]) -> list[Cell]:
     fresh = {key for key, standing in standings.items() if standing.written != stale.get(key)}
     return [cell for batch in job for cell in batch if cell.id not in fresh]
 
@@ -268,7 +272,12 @@ def _write_about(
 ) -> None:
     files = [str(Path(name).resolve()) for name in names if name.endswith(".py")]
     shipped = [suite.name for suite in suites] if not files else [n for n in names if not n.endswith(".py")]
-    about = {"suites": shipped, "size": str(size), "user_files": files, "samplers": [absolute(s) for s in samplers]}
+    about = {
+        "suites": shipped,
+        "size": str(size),
+        "user_files": files,
+        "samplers": [resolve_sampler(s) for s in samplers],
+    }
     about |= {"together": together}
     path = folder / store.ABOUT
     if path.exists():
@@ -309,9 +318,10 @@ class Display(AbstractContextManager):
             self._live.stop()
 
     def update(self, folder: Path) -> None:
+        """Counts the files that have come into the folder since."""
         for path in (folder / store.ROWS).glob("*.parquet"):
             if path.stem not in self._done and path.stem in self._names:
-                standing = store.standing_of(path)
+                standing = store.read_standing(path)
                 if standing is not None and standing.written != self._stale.get(path.stem):
                     self._done[path.stem] = standing.is_failed
         if self._live:

@@ -92,16 +92,18 @@ class Standing(NamedTuple):
 
     @property
     def is_failed(self) -> bool:
+        """Whether the cell failed."""
         return self.status == "failed"
 
 
-def finished(run: Path) -> dict[str, Standing]:
+def read_standings(run: Path) -> dict[str, Standing]:
     """The cells that have a file. One that is damaged does not count: its cell is run again."""
-    found = {path.stem: standing_of(path) for path in sorted((run / ROWS).glob("*.parquet"))}
+    found = {path.stem: read_standing(path) for path in sorted((run / ROWS).glob("*.parquet"))}
     return {key: standing for key, standing in found.items() if standing is not None}
 
 
-def standing_of(path: Path) -> Standing | None:
+def read_standing(path: Path) -> Standing | None:
+    """How the cell of a file stands; None where the file is damaged."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -135,10 +137,12 @@ def read_rows(run: str | Path) -> list[dict[str, Any]]:
 
 
 def write_about(run: Path, about: dict[str, Any]) -> None:
+    """Writes what a run is: its suites, its size, when it began."""
     write_whole(run / ABOUT, json.dumps(about, indent=1))
 
 
 def read_about(run: str | Path) -> dict[str, Any]:
+    """What a run is; a folder that is none is a sentence."""
     if not isinstance(run, str | PathLike):
         raise TypeError(f"A run is a folder, but got {run!r}.")
     run = Path(run)

@@ -1,4 +1,4 @@
-"""What passes between a run and a worker in another process: settings, a job, and its outcome.
+"""What passes between a run, its executor and a worker in another process: settings, a job, and its outcome.
 
 Work and jobs travel as pickles, and are read after the settings are taken over.
 """
@@ -7,8 +7,8 @@ import os
 import pickle
 import sys
 import textwrap
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Generator, Sequence
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
 
@@ -32,6 +32,17 @@ class Done(NamedTuple):
     error: str | None
 
 
+@runtime_checkable
+class Executor(Protocol):
+    """What works on jobs."""
+
+    name: str
+
+    def run(self, work: Work, jobs: Sequence[Job]) -> Generator[Done, None, None]:
+        """Works on the jobs; yields each when it is over. Nothing starts before the first is asked for."""
+        ...
+
+
 class Settings(NamedTuple):
     """What a worker takes over."""
 
@@ -41,6 +52,7 @@ class Settings(NamedTuple):
 
 
 def settings_here(**environment: str) -> Settings:
+    """What a worker has to take over from this process."""
     path = tuple(os.path.abspath(folder) for folder in sys.path)
     return Settings({name: getattr(jax.config, name) for name in SETTINGS}, path, environment)
 
@@ -63,6 +75,7 @@ def attempt(work: Work, job: Job) -> tuple[Any, str | None]:
 
 
 def pack(work: Work, job: Job) -> bytes | Done:
+    """Work and a job as bytes, or what became of a job that cannot travel."""
     try:
         return pickle.dumps((work, job))
     except Exception as error:
@@ -87,6 +100,7 @@ def serve(settings: Settings, parcel: bytes) -> bytes:
 
 
 def unpack(job: Job, answer: bytes) -> Done:
+    """The outcome of a job from a worker's answer."""
     try:
         return Done(job, *pickle.loads(answer))
     except Exception as error:

@@ -43,6 +43,7 @@ def scalar(statistic: str, shape: tuple[int, ...], num_levels: int) -> Callable:
 
 
 def movement(cell: Cell, result: Result) -> list[Number]:
+    """Jump distance, acceptance, seconds, steps and the tuned scale."""
     jump, accepted = result.mean_stats["jump"], result.mean_stats["accept_prob"]
     num_steps = result.num_draws * result.thinning
     numbers = [
@@ -60,6 +61,7 @@ def movement(cell: Cell, result: Result) -> list[Number]:
 
 
 def ess_numbers(cell: Cell, result: Result, values: np.ndarray, rule: str, per_chain: bool) -> list[Number]:
+    """The ESS of a scalar of the draws, (chains, draws): per step, per 10,000 queries, per second."""
     per_step = ess(values, rule) / (result.num_draws * result.thinning)
     mean, std = float(per_step.mean()), float(per_step.std())
     queries = queries_per_step(result.kernel, result.target)

@@ -22,13 +22,10 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
-from discrax.bench.experiments.optimisation import TimedAtStart
 from discrax.bench.plan.cell import Call, Cell
 from discrax.bench.plan.measure import Experiment, Number, Timing
 from discrax.core import random
-from discrax.core.kernel import replaced
 from discrax.data.folder import data_folder
-from discrax.samplers import get_sampler
 from discrax.text import (
     Infilling,
     MaskedModel,
@@ -50,6 +47,8 @@ _UNKNOWN = "<unk>"
 
 
 class Sentences(NamedTuple):
+    """A model and the sentences it is to fill in."""
+
     model: MaskedModel
     masked: tuple[str, ...]
     corpora: dict[str, list[list[str]]]  # by the name that print has for what stands in its place
@@ -65,29 +64,29 @@ def sentences(count: int, length: int, checkpoint: str | None = None, seed: int 
     model = read_checkpoint(_antibody_model() if checkpoint is None else checkpoint)
     generator = np.random.default_rng(seed)
     if model.tokenizer.is_letters:
-        chains = [HEAVY_CHAIN, *(_redrawn(model, generator) for _ in range(count - 1))]
-        return Sentences(model, tuple(_masked(list(chain[-length:]), generator, "") for chain in chains), {})
+        chains = [HEAVY_CHAIN, *(_redraw_letters(model, generator) for _ in range(count - 1))]
+        return Sentences(model, tuple(_mask_words(list(chain[-length:]), generator, "") for chain in chains), {})
     masked, corpora = [], {}
     for name, lines, share in (("TBC", _brown(), (count + 1) // 2), ("WT103", _wikitext(), count // 2)):
         words = [model.tokenizer.split(line) for line in lines]
         fit = [i for i, line in enumerate(lines) if _SHORTEST <= len(words[i]) <= _LONGEST and _UNKNOWN not in line]
         chosen = set(generator.choice(fit, share, replace=False).tolist())
-        masked += [_masked(words[i], generator, " ") for i in sorted(chosen)]
+        masked += [_mask_words(words[i], generator, " ") for i in sorted(chosen)]
         corpora[name] = [each for i, each in enumerate(words) if i not in chosen][:_CORPUS_SIZE]
     return Sentences(model, tuple(masked), corpora)
 
 
-def _masked(words: list[str], generator: np.random.Generator, between: str) -> str:
+def _mask_words(words: list[str], generator: np.random.Generator, between: str) -> str:
     inner = generator.choice(np.arange(1, len(words) - 1), _NUM_MASKED, replace=False)
     return between.join(MASK if i in inner else word for i, word in enumerate(words))
 
 
-def _redrawn(model: MaskedModel, generator: np.random.Generator) -> str:
+def _redraw_letters(model: MaskedModel, generator: np.random.Generator) -> str:
     """The heavy chain with a random half of its letters drawn from the model, all at once."""
     is_redrawn = generator.permutation(len(HEAVY_CHAIN)) < len(HEAVY_CHAIN) // 2
     target = Infilling(model, "".join(np.where(is_redrawn, MASK, list(HEAVY_CHAIN))))
     x = target.draw(jax.random.key(int(generator.integers(2**31))), 1)[0]
-    return model.tokenizer.text(target.filled(x))
+    return model.tokenizer.text(target.fill(x))
 
 
 def _antibody_model() -> Path:
@@ -139,7 +138,7 @@ def infilling(top: int) -> Experiment:
             )
             if not found.run.is_complete:
                 raise KeyboardInterrupt
-            kept += [task.model.tokenizer.joined(found.target.filled(x)) for x in found.states]
+            kept += [task.model.tokenizer.join(found.target.fill(x)) for x in found.states]
             log_probs += found.log_probs.tolist()
             runs.append(found.run)
         numbers = [
@@ -158,6 +157,7 @@ def infilling(top: int) -> Experiment:
 
 
 def quality(kept: list[list[str]], task: Sentences) -> list[Number]:
+    """How the sentences differ from one another and from corpora, in percent."""
     numbers = [Number("self_bleu", self_bleu(kept))]
     references: dict[str, list[list[str]] | None] = {"self": None, **task.corpora}
     for name, corpus in references.items():
@@ -166,10 +166,3 @@ def quality(kept: list[list[str]], task: Sentences) -> list[Number]:
         everything = [each for corpus in task.corpora.values() for each in corpus]
         numbers.append(Number("corpus_bleu", corpus_bleu(kept, everything)))
     return numbers
-
-
-def timed_at_start(sampler: str, moves: float, balancing: str) -> TimedAtStart:
-    """DLMC or DLMCf for the time in which `moves` moves would be made at the rates of the first state."""
-    return replaced(
-        TimedAtStart(sampler, moves), kernel=get_sampler(sampler).build(per_rate=False, balancing=balancing)
-    )

@@ -33,6 +33,7 @@ def mnist_rbm(num_hidden: int, num_images: int | None = None, num_gibbs: int = 1
 def trained_rbm(
     name: str, num_levels: int, num_hidden: int, num_images: int | None, num_gibbs: int, seed: int
 ) -> Target:
+    """An RBM trained on images of the user's, from the cache folder where it is there."""
     family = targets.RBM if num_levels == 2 else targets.CategoricalRBM
     count = "all" if num_images is None else num_images
     kept = cache_folder() / f"rbm-{name}-{num_levels}-{num_hidden}-{count}-{num_gibbs}-{seed}.npz"

@@ -1,7 +1,7 @@
 """Optimisation as cells: a set of instances is searched, and the best of each instance is a number.
 
 A cell's target makes the instances, and its measure searches them: `annealing` with its sampler, chains and steps,
-or `by_default`, which leaves all that to `solve`. What is measured, each as the mean over the instances:
+or `solve_by_default`, which leaves all that to `solve`. What is measured, each as the mean over the instances:
 
     size                   the objective of the best solution, repaired so that it is feasible
     set_size_lower_bound   the penalised objective of the best state: as the papers report independent sets, for a set
@@ -16,21 +16,14 @@ or `by_default`, which leaves all that to `solve`. What is measured, each as the
 import time
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Integer, PRNGKeyArray
 
 from discrax.bench.plan.cell import Call, Cell
 from discrax.bench.plan.measure import Experiment, Number, Timing, check_complete
-from discrax.core.kernel import Info, Kernel, State, replaced
-from discrax.core.target import Target
 from discrax.problems import Partition, Problem
-from discrax.samplers import get_sampler
-from discrax.samplers.continuous_time import DLMC, DLMCf
-from discrax.samplers.langevin import total_log_rate
 from discrax.solving import Solution, solve_many
 
 _POINTS = 60  # of a curve
@@ -52,7 +45,7 @@ def annealing(hot: float = 1.0, cold: float = 0.05, kind: str = "geometric") -> 
     """Annealing from temperature `hot` to `cold` with the cell's sampler."""
 
     def run(cell: Cell) -> tuple[list[Number], Timing]:
-        return _measured(
+        return _measure_search(
             cell,
             lambda problems: solve_many(
                 jax.random.key(cell.seed),
@@ -70,7 +63,7 @@ def annealing(hot: float = 1.0, cold: float = 0.05, kind: str = "geometric") -> 
     return Experiment(run)
 
 
-def by_default(seconds: float) -> Experiment:
+def solve_by_default(seconds: float) -> Experiment:
     """What `solve` does by itself in so many seconds an instance."""
 
     def run(cell: Cell) -> tuple[list[Number], Timing]:
@@ -78,7 +71,7 @@ def by_default(seconds: float) -> Experiment:
             settings = {"sampler": cell.sampler(), "seconds": seconds * len(problems)}
             return solve_many(jax.random.key(cell.seed), problems, progress=False, **settings)
 
-        return _measured(cell, search)
+        return _measure_search(cell, search)
 
     return Experiment(run)
 
@@ -88,7 +81,7 @@ def automatic() -> str:
     return "auto"
 
 
-def _measured(cell: Cell, search: Callable[[Sequence[Problem]], list[Solution]]) -> tuple[list[Number], Timing]:
+def _measure_search(cell: Cell, search: Callable[[Sequence[Problem]], list[Solution]]) -> tuple[list[Number], Timing]:
     found = _instances(cell.target)
     begin = time.perf_counter()
     solutions = search(found.problems)
@@ -151,44 +144,3 @@ def _curves(found: Instances, solutions: Sequence[Solution]) -> list[Number]:
 
 def _series(metric: str, places: np.ndarray, values: np.ndarray) -> list[Number]:
     return [Number(metric, float(value), x=float(x)) for x, value in zip(places, values.mean(axis=0), strict=True)]
-
-
-class Untuned(Kernel):
-    """A kernel whose scale stays as it is."""
-
-    kernel: Kernel
-    uses_gradient: ClassVar[bool] = True
-
-    def init(self, target: Target, x: Integer[Array, "*shape"]) -> State:
-        return self.kernel.init(target, x)
-
-    def step(self, key: PRNGKeyArray, target: Target, state: State) -> tuple[State, Info]:
-        return self.kernel.step(key, target, state)
-
-
-def untuned(sampler: str, **settings: float) -> Untuned:
-    """A sampler of the registry with fixed settings."""
-    return Untuned(get_sampler(sampler).build(**settings))
-
-
-class TimedAtStart(Kernel):
-    """DLMC or DLMCf for the time `moves` / Z(x) of the first state x of a chain, at all later states too."""
-
-    kernel: DLMC | DLMCf
-    moves: Float[Array, ""]
-    uses_gradient: ClassVar[bool] = True
-
-    def __init__(self, sampler: str, moves: float):
-        kernel = get_sampler(sampler).build(per_rate=False)
-        assert isinstance(kernel, DLMC | DLMCf)
-        self.kernel, self.moves = kernel, jnp.asarray(moves, jnp.float32)
-
-    def init(self, target: Target, x: Integer[Array, "*shape"]) -> State:
-        state = self.kernel.init(target, x)
-        time = self.moves * jnp.exp(-total_log_rate(target, state, self.kernel.balancing))
-        return state._replace(cache=(state.cache, time.astype(jnp.float32)))
-
-    def step(self, key: PRNGKeyArray, target: Target, state: State) -> tuple[State, Info]:
-        cache, time = state.cache
-        after, info = replaced(self.kernel, step_size=time).step(key, target, state._replace(cache=cache))
-        return after._replace(cache=(after.cache, time)), info

@@ -1,18 +1,18 @@
-"""Expected costs as cells: facilities that are located before demands are known, and imprecise units in circuits.
+"""Stochastic costs as cells: facilities that are located before demands are known, and imprecise units in circuits.
 
 A cell of facility location has one instance, and its measure is
 
-    searched     the cell's sampler, chains and steps: the last states are scored and the best is evaluated
-    programmed   HiGHS on the mean over a few scenarios, for so many seconds
+    search           the cell's sampler, chains and steps: the last states are scored and the best is evaluated
+    integer_program  HiGHS on the mean over a few scenarios, for so many seconds
 
 with the numbers cost, cost_error (its standard error), time_s, and num_open, the facilities that are open. Cells with
 the same target and seed are evaluated on the same demands.
 
 A cell of circuits has many of them, and a chain in each; its measure is
 
-    placed             the units where the chains end
-    placed_best        the best of all placements
-    placed_at_random   the mean over all placements
+    place              the units where the chains end
+    best_placements    the best of all placements
+    random_placements  the mean over all placements
 
 with the numbers relative_error, the mean over the circuits in percent, its standard_error, and over_optimum_percent, by
 how much that mean is above the mean of the best. Placements are compared on draws that none of them was chosen by.
@@ -34,7 +34,7 @@ from discrax.problems.facility import FacilityLocation
 from discrax.samplers import sgdld
 from discrax.samplers.schedules import Geometric, Power
 from discrax.sampling.together import sample_together
-from discrax.solving.expected import Expected, minimise_expected, sample_average
+from discrax.solving.stochastic import StochasticSolution, minimise_expected, sample_average
 
 _USUAL_STEPS = 10_000  # that the schedules of facility location are meant for
 _ENUMERATED, _EVALUATED = 4_096, 16_384  # draws that find the best placement, and that placements are compared on
@@ -43,7 +43,7 @@ _ENUMERATED, _EVALUATED = 4_096, 16_384  # draws that find the best placement, a
 # --- Facilities ------------------------------------------------------------------------------------------------------
 
 
-def annealed(hot: float, num_steps: int, cache: bool = True) -> Kernel:
+def facility_sampler(hot: float, num_steps: int, cache: bool = True) -> Kernel:
     """SGDLD with h = max((1000 / (100 + t))^(1/2), 0.3) and temperatures hot * 0.999^t for 10,000 steps.
 
     With another number of steps time runs faster or slower, and h and temperature go through the same values.
@@ -53,7 +53,7 @@ def annealed(hot: float, num_steps: int, cache: bool = True) -> Kernel:
     return sgdld(step_size=step, cache=cache, temperature=Geometric(hot, 0.999 ** (1 / share)))
 
 
-def annealed_fast(hot: float, num_steps: int) -> Kernel:
+def fast_facility_sampler(hot: float, num_steps: int) -> Kernel:
     """SGDLD with ten times the jumps a step, from 30 to 3, and temperatures from 0.3 hot that fall more slowly."""
     share = num_steps / _USUAL_STEPS
     step = Power(100_000.0 * share, 100.0 * share, 3.0)
@@ -64,7 +64,7 @@ def no_sampler() -> None:
     """The sampler of a cell whose measure needs none."""
 
 
-def searched(num_rescoring: int = 10_000, num_evaluation: int = 10_000) -> Experiment:
+def search(num_rescoring: int = 10_000, num_evaluation: int = 10_000) -> Experiment:
     """The cell's sampler, from random states."""
 
     def run(cell: Cell) -> tuple[list[Number], Timing]:
@@ -79,25 +79,25 @@ def searched(num_rescoring: int = 10_000, num_evaluation: int = 10_000) -> Exper
             num_rescoring=num_rescoring,
             num_evaluation=num_evaluation,
         )
-        return _of_facilities(target, found)
+        return _facility_numbers(target, found)
 
     return Experiment(run)
 
 
-def programmed(num_scenarios: int, seconds: float, num_evaluation: int = 10_000) -> Experiment:
+def integer_program(num_scenarios: int, seconds: float, num_evaluation: int = 10_000) -> Experiment:
     """HiGHS on a sample average."""
 
     def run(cell: Cell) -> tuple[list[Number], Timing]:
         target = target_of(cell.target)
         assert isinstance(target, FacilityLocation)
-        return _of_facilities(
+        return _facility_numbers(
             target, sample_average(target, num_scenarios, seconds, cell.seed, num_evaluation=num_evaluation)
         )
 
     return Experiment(run)
 
 
-def _of_facilities(target: FacilityLocation, found: Expected) -> tuple[list[Number], Timing]:
+def _facility_numbers(target: FacilityLocation, found: StochasticSolution) -> tuple[list[Number], Timing]:
     numbers = [
         Number("cost", found.cost),
         Number("cost_error", found.standard_error),
@@ -112,15 +112,16 @@ def _of_facilities(target: FacilityLocation, found: Expected) -> tuple[list[Numb
 
 
 def circuits(count: int, num_units: int, batch_size: int) -> tuple[ApproximateCircuit, ...]:
+    """Random circuits, one a seed."""
     return tuple(ApproximateCircuit.simulated(seed, num_units, batch_size=batch_size) for seed in range(count))
 
 
-def annealed_placement(cache: bool = True) -> Kernel:
+def placement_sampler(cache: bool = True) -> Kernel:
     """SGDLD with h = max((3 / (10 + t))^(1/2), 0.1) and temperatures 5 * 0.96^t."""
     return sgdld(step_size=Power(3.0, 10.0, 0.1), cache=cache, temperature=Geometric(5.0, 0.96))
 
 
-def placed() -> Experiment:
+def place() -> Experiment:
     """One chain a circuit with the cell's sampler and steps, all in one program."""
 
     def run(cell: Cell) -> tuple[list[Number], Timing]:
@@ -140,27 +141,31 @@ def placed() -> Experiment:
         check_complete(*results)
         seconds = time.perf_counter() - begin
         ends = [np.asarray(result.states.x)[0] for result in results]
-        return _of_circuits(cell, _errors(made, ends), seconds)
+        return _circuit_numbers(cell, _errors(made, ends), seconds)
 
     return Experiment(run)
 
 
-def placed_best() -> Experiment:
+def best_placements() -> Experiment:
+    """The best placement of each circuit, of all."""
+
     def run(cell: Cell) -> tuple[list[Number], Timing]:
         begin = time.perf_counter()
         errors = _best_errors(cell.target)
-        return _of_circuits(cell, errors, time.perf_counter() - begin)
+        return _circuit_numbers(cell, errors, time.perf_counter() - begin)
 
     return Experiment(run)
 
 
-def placed_at_random() -> Experiment:
+def random_placements() -> Experiment:
+    """The mean over all placements of each circuit."""
+
     def run(cell: Cell) -> tuple[list[Number], Timing]:
         begin = time.perf_counter()
         errors = [
             circuit.expected_errors(circuit.placements(), _ENUMERATED).mean() for circuit in _circuits(cell.target)
         ]
-        return _of_circuits(cell, np.array(errors), time.perf_counter() - begin)
+        return _circuit_numbers(cell, np.array(errors), time.perf_counter() - begin)
 
     return Experiment(run)
 
@@ -183,7 +188,7 @@ def _errors(
     return np.array([circuit.expected_errors(x[None], _EVALUATED, seed=1)[0] for circuit, x in pairs])
 
 
-def _of_circuits(cell: Cell, errors: Float[np.ndarray, " circuits"], seconds: float) -> tuple[list[Number], Timing]:
+def _circuit_numbers(cell: Cell, errors: Float[np.ndarray, " circuits"], seconds: float) -> tuple[list[Number], Timing]:
     best = _best_errors(cell.target)
     numbers = [
         Number("relative_error", float(errors.mean())),

@@ -28,7 +28,7 @@ import numpy as np
 from jaxtyping import Integer
 
 from discrax.bench.experiments.data import cache_folder
-from discrax.bench.plan.cell import Cell
+from discrax.bench.plan.cell import Budget, Cell
 from discrax.bench.plan.measure import Experiment, Number, Timing, target_of
 from discrax.core.files import write_whole
 from discrax.core.target import Target
@@ -46,6 +46,7 @@ Kept = TypeVar("Kept")
 
 @lru_cache(maxsize=4)
 def image_set(name: str) -> Images:
+    """A data set of images, read once a process."""
     return load_images(name)
 
 
@@ -80,7 +81,7 @@ def _log_likelihood(cell: Cell, model: Target, images: Images, num_temperatures:
         num_temperatures=num_temperatures,
         progress=False,
     )
-    value, error = found.log_likelihood(model, images.binarised(0).test)
+    value, error = found.log_likelihood(model, images.binarise(0).test)
     return [
         Number("log_likelihood", value),
         Number("log_likelihood_error", error),
@@ -137,11 +138,7 @@ def snapshots(num_shown: int = 16) -> Experiment:
             jax.random.key(cell.seed),
             target,
             cell.sampler(),
-            num_chains=budget.num_chains,
-            num_steps=budget.num_samples * budget.thinning,
-            every=budget.thinning,
-            num_warmup=budget.num_warmup,
-            progress=False,
+            **_chain_settings(budget),
         )
         seconds = time.perf_counter() - begin
         values = log_probs_of(target, shots.reshape(-1, *target.space.shape)).reshape(shots.shape[:2])
@@ -153,6 +150,16 @@ def snapshots(num_shown: int = 16) -> Experiment:
         return numbers + pixels(shots[:, :num_shown], budget.thinning), Timing(seconds=seconds)
 
     return Experiment(run)
+
+
+def _chain_settings(budget: Budget) -> dict[str, Any]:
+    """Chains that are looked at every `thinning` steps, `num_samples` times."""
+    steps = {
+        "num_warmup": budget.num_warmup,
+        "num_steps": budget.num_samples * budget.thinning,
+        "every": budget.thinning,
+    }
+    return {"num_chains": budget.num_chains, "progress": False} | steps
 
 
 def pixels(shots: Integer[np.ndarray, "snapshots shown height width"], every: int) -> list[Number]:
@@ -182,11 +189,7 @@ def mixing_from_noise() -> Experiment:
             target,
             {"sampler": cell.sampler()},
             init=starts,
-            num_steps=budget.num_samples * budget.thinning,
-            num_chains=budget.num_chains,
-            num_warmup=budget.num_warmup,
-            every=budget.thinning,
-            progress=False,
+            **_chain_settings(budget),
         )["sampler"]
         seconds = time.perf_counter() - begin
         spread = curve.error * math.sqrt(budget.num_chains)
@@ -204,6 +207,7 @@ def mixing_from_noise() -> Experiment:
 
 
 def train_cell(cell: Cell, model: Target, data: Any, **settings: Any) -> Trained:
+    """Trains a model with the sampler, tuning and budget of a cell."""
     trained = pcd(
         jax.random.key(cell.seed),
         model,
@@ -230,6 +234,7 @@ def check_trained(trained: Trained) -> None:
 
 
 def training_numbers(trained: Trained) -> list[Number]:
+    """What the last update says, and the gap between data and chains over the updates."""
     curves = trained.curves
     numbers = [Number("num_updates", trained.num_updates)]
     if not len(curves["update"]):
@@ -243,6 +248,7 @@ def training_numbers(trained: Trained) -> list[Number]:
 
 
 def time_training(trained: Trained) -> Timing:
+    """The seconds of training."""
     seconds = trained.curves["seconds"]
     return Timing(seconds=float(seconds[-1]) if len(seconds) else 0.0)
 

@@ -34,6 +34,7 @@ class Call:
 
 
 def call(address: str, **arguments: Any) -> Call:
+    """A call of the function at an address with keyword arguments, to be made later."""
     return Call(address, tuple(arguments.items()))
 
 
@@ -113,6 +114,7 @@ class Cell:
 
     @cached_property
     def id(self) -> str:
+        """A hash of the settings."""
         return hashlib.sha256(self.settings.encode()).hexdigest()[:16]
 
     @cached_property
@@ -122,6 +124,7 @@ class Cell:
 
     @property
     def name(self) -> str:
+        """The labels in one line."""
         return " ".join(value if name in _BARE else f"{name}={value}" for name, value in self.labels if value)
 
     @property

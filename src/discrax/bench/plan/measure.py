@@ -22,6 +22,8 @@ class Number(NamedTuple):
 
 
 class Timing(NamedTuple):
+    """Where the seconds of a cell went; compilation is in neither of the others."""
+
     seconds: float = 0.0
     warmup_seconds: float = 0.0
     compile_seconds: float = 0.0
@@ -34,6 +36,8 @@ class Experiment(NamedTuple):
 
 
 class Measure(NamedTuple):
+    """What to keep of a run, and the numbers to make of it."""
+
     keep: Callable[[Target], Any]  # what `sample` is to keep
     numbers: Callable[[Cell, Result], list[Number]]
 
@@ -45,6 +49,7 @@ def target_of(call: Call) -> Target:
 
 
 def kernel_of(cell: Cell, target: Target) -> Kernel:
+    """The cell's sampler, built for its target."""
     made = cell.sampler()
     if isinstance(made, type):
         raise ValueError(f"{cell.sampler.address} gave the class {made.__name__}; give something that makes a kernel.")

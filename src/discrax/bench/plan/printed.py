@@ -2,7 +2,7 @@
 
 import csv
 from collections.abc import Iterable, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from importlib import resources
 from typing import Any
 
@@ -29,7 +29,7 @@ def _read(paper: str, table: int) -> tuple[dict[str, Any], ...]:
     return tuple(rows)
 
 
-def printed(paper: str, table: int) -> list[dict[str, Any]]:
+def printed_rows(paper: str, table: int) -> list[dict[str, Any]]:
     """The rows of a printed table: its labels as text, value and std as floats (None: not printed)."""
     return [dict(row) for row in _read(paper, table)]
 
@@ -63,6 +63,7 @@ def _agrees(row: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
     return True
 
 
+@lru_cache(maxsize=4096)
 def canonical(text: str) -> float | str:
     """A label as it is compared: a number where it is one."""
     try:

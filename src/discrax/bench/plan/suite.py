@@ -27,10 +27,12 @@ class Note:
     text: str
 
     def applies(self, labels: dict[str, str]) -> bool:
+        """Whether these labels are those of the note."""
         return all(labels.get(name) == value for name, value in self.where)
 
 
 def note(text: str, **where: str) -> Note:
+    """A note on the cells with these labels; on all where none is given."""
     return Note(tuple(where.items()), text)
 
 
@@ -63,11 +65,14 @@ class Figure:
 
 
 def figure(title: str, kind: str, derive: Callable[[list[dict]], list[dict]] | None = None, **options: Any) -> Figure:
+    """A plot of some kind with its options."""
     return Figure(title, kind, tuple(options.items()), derive)
 
 
 @dataclass(frozen=True)
 class Suite:
+    """Cells under a name, with the tables and figures that they make."""
+
     name: str  # "paper/table05"
     about: str
     cells: Callable[[Size], Iterable[Cell]]
@@ -79,7 +84,7 @@ def suite(name: str, about: str, *exhibits: Table | Figure) -> Callable[[Callabl
     return lambda cells: Suite(name, about, cells, exhibits)
 
 
-def shipped() -> dict[str, Suite]:
+def shipped_suites() -> dict[str, Suite]:
     """Every suite of the package, by name."""
     return {found.name: found for module in _modules() for found in _suites_of(module)}
 
@@ -112,7 +117,7 @@ def find(name: str) -> list[Suite]:
                 f"{name} defines no suite; decorate a function that yields cells with @discrax.bench.suite."
             )
         return found
-    known, others = shipped(), aliases()
+    known, others = shipped_suites(), aliases()
     if name in others:
         return [known[each] for each in others[name]]
     found = [each for each in known.values() if each.name == name or each.name.startswith(f"{name}/")]

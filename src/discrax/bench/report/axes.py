@@ -30,6 +30,8 @@ HUE = ("sampler", "weight_fn")
 
 @dataclass(frozen=True)
 class Mean:
+    """Of several rows at one place."""
+
     value: float
     error: float  # standard error; 0 where it is not known
 
@@ -146,6 +148,7 @@ def _draw_band(ax: Axes, places: Mapping[Any, Mean], colour: str) -> None:
 
 
 def set_scales(ax: Axes, options: Options, xs: Sequence[float] | None) -> None:
+    """Log axes where the options want them, with a tick at each of a few places `xs`."""
     if options.get("logx"):
         set_log_axis(ax, "x")
         places = sorted(set(xs or ()))
@@ -172,6 +175,7 @@ def _tick(value: float) -> str:
 
 
 def name_ticks(ax: Axes, names: Sequence[str]) -> None:
+    """A name under each of the places 0, 1, ..."""
     ax.set_xticks(
         range(len(names)), names, rotation=40 if len(names) > 3 else 0, ha="right" if len(names) > 3 else "center"
     )
@@ -179,16 +183,19 @@ def name_ticks(ax: Axes, names: Sequence[str]) -> None:
 
 
 def say(ax: Axes, text: str) -> None:
+    """A text in the middle of empty axes."""
     ax.text(0.5, 0.5, text, ha="center", va="center", transform=ax.transAxes, color=INK, fontsize=9)
 
 
 def add_legend(ax: Axes, **options: Any) -> None:
+    """A legend without a frame, if there is anything to name."""
     handles, names = ax.get_legend_handles_labels()
     if handles:
         ax.legend(handles, names, frameon=False, fontsize=8.5, labelcolor=INK, **options)
 
 
 def make_plain(ax: Axes) -> None:
+    """A grid behind, and no frame at the top and the right."""
     ax.spines[["top", "right"]].set_visible(False)
     ax.grid(True, color=RULE, lw=0.6)
     ax.set_axisbelow(True)

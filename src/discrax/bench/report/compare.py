@@ -32,15 +32,19 @@ class Difference:
 
     @property
     def ratio(self) -> float | None:
+        """b / a; None where a is 0."""
         return self.b / self.a if self.a else None
 
     @property
     def has_moved(self) -> bool:
+        """Whether chance does not explain the difference."""
         return self.z is not None and abs(self.z) > BEYOND_CHANCE
 
 
 @dataclass(frozen=True)
 class Comparison:
+    """All numbers that two runs share, and the cells that cannot be compared."""
+
     differences: tuple[Difference, ...]
     only_a: tuple[str, ...]  # cells
     only_b: tuple[str, ...]
@@ -49,9 +53,11 @@ class Comparison:
 
     @property
     def moved(self) -> list[Difference]:
+        """The numbers that moved by more than chance."""
         return [each for each in self.differences if each.has_moved]
 
     def lines(self, metrics: Iterable[str] = ()) -> list[tuple[str, ...]]:
+        """The numbers as lines of a table, of some metrics or of all."""
         wanted = set(metrics)
         return [
             (
@@ -80,6 +86,7 @@ class Comparison:
         return said
 
     def markdown(self, metrics: Iterable[str] = ()) -> str:
+        """The table and the remarks as Markdown."""
         cells = [_HEADS, ("---",) * len(_HEADS), *self.lines(metrics)]
         table = "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in cells)
         return "\n\n".join([table, *self.remarks()]) + "\n"
@@ -111,6 +118,7 @@ def compare_runs(run_a: str | Path, run_b: str | Path) -> Comparison:
 
 
 def compare_rows(rows_a: list[Row], rows_b: list[Row]) -> Comparison:
+    """The rows of two runs; cells are paired by their ids, else by their labels and seeds."""
     cells_a, cells_b = _by_cell(rows_a), _by_cell(rows_b)
     by_labels = {_identity(group[0]): id for id, group in cells_b.items()}
     pairs = {id: id if id in cells_b else by_labels.get(_identity(group[0])) for id, group in cells_a.items()}

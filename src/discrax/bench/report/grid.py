@@ -11,7 +11,7 @@ from statistics import fmean, median
 from typing import Any
 
 from discrax.bench.plan.cell import OF_SAMPLER
-from discrax.bench.plan.printed import NOT_LABELS, canonical, match_printed, printed
+from discrax.bench.plan.printed import NOT_LABELS, canonical, match_printed, printed_rows
 from discrax.bench.plan.rows import Row
 from discrax.bench.plan.suite import Table
 
@@ -38,6 +38,7 @@ class Entry:
 
     @property
     def is_below(self) -> bool:
+        """Whether ours is clearly less than print."""
         return self.shade in ("low", "bad")
 
 
@@ -52,6 +53,8 @@ class Line:
 
 @dataclass(frozen=True)
 class Grid:
+    """A table of ours beside print."""
+
     title: str
     metric: str
     compares: bool
@@ -63,22 +66,27 @@ class Grid:
 
     @property
     def entries(self) -> list[Entry]:
+        """All places, line by line."""
         return [entry for line in self.lines for entry in line.entries]
 
     @property
     def ratios(self) -> list[float]:
+        """Those that there are."""
         return [entry.ratio for entry in self.entries if entry.ratio is not None]
 
     @property
     def median_ratio(self) -> float | None:
+        """None where there is no ratio."""
         return median(self.ratios) if self.ratios else None
 
     @property
     def num_at_par(self) -> int:
+        """How many ratios are at least 0.9."""
         return sum(ratio >= AT_PAR for ratio in self.ratios)
 
     @property
     def num_unexplained(self) -> int:
+        """How many ratios below have no note."""
         return sum(entry.is_unexplained for entry in self.entries)
 
     def count(self, status: str) -> int:
@@ -87,6 +95,7 @@ class Grid:
 
 
 def shade(ratio: float) -> str:
+    """The shade of a ratio."""
     return next(name for bound, name in _SHADES if ratio >= bound)
 
 
@@ -94,7 +103,7 @@ def make_grid(table: Table, rows: Sequence[Row]) -> Grid:
     """The grid of a table out of the rows of its suite's cells."""
     if table.derive is not None:
         rows = table.derive(list(rows))
-    print_rows = printed(table.paper, table.number) if table.paper and table.number else []
+    print_rows = printed_rows(table.paper, table.number) if table.paper and table.number else []
     print_rows = [row for row in print_rows if row["metric"] == table.metric]
     print_names = [name for name in print_rows[0] if name not in NOT_LABELS] if print_rows else []
     heads = tuple(name for name in table.rows if name in print_names or not print_names)
@@ -119,7 +128,7 @@ def make_grid(table: Table, rows: Sequence[Row]) -> Grid:
             columns.setdefault(column, _text(labels, table.columns))
             places.setdefault((line, column), []).append(row)
 
-    columns = _sorted_columns(columns)
+    columns = _sort_columns(columns)
     footnotes: list[str] = []
     shown = []
     for line, head in lines.items():
@@ -216,7 +225,7 @@ def _ratio(ours: float, paper: float | None, smaller_is_better: bool) -> float |
     return paper / ours if ours > 0 else None
 
 
-def _sorted_columns(columns: dict[Key, tuple[str, ...]]) -> dict[Key, tuple[str, ...]]:
+def _sort_columns(columns: dict[Key, tuple[str, ...]]) -> dict[Key, tuple[str, ...]]:
     """Columns with the same beginning stand together, in the order in which the beginnings came."""
     order: dict[Key, int] = {}
     for key in columns:

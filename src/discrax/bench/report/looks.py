@@ -35,6 +35,8 @@ _WORDS = {
 
 @dataclass(frozen=True)
 class Style:
+    """Colour, marker and dash of a line."""
+
     colour: str
     marker: str = "o"
     dash: str = "-"
@@ -42,6 +44,7 @@ class Style:
 
     @property
     def fill(self) -> str:
+        """The colour inside of markers."""
         return "none" if self.is_hollow else self.colour
 
 
@@ -83,8 +86,10 @@ def _is_prefixed(sampler: str, letter: str) -> bool:
 
 
 def name_of(labels: Mapping[str, str], hue: Sequence[str]) -> str:
+    """The values of the labels that name a line."""
     return " ".join(labels[name] for name in hue if labels.get(name)) or "-"
 
 
 def words(metric: str) -> str:
+    """A metric as the axis of a plot says it."""
     return _WORDS.get(metric, metric.replace("_", " "))

@@ -103,18 +103,18 @@ def _environment() -> Environment:
         "anchor": anchor,
         "number_text": number_text,
         "ratio_text": lambda ratio: "-" if ratio is None else ratio_text(ratio),
-        "labelled": _labelled,
-        "joined": _joined,
+        "label_value": _label_value,
+        "join_columns": _join_columns,
     }
     return environment
 
 
-def _labelled(value: str, label: str) -> str:
+def _label_value(value: str, label: str) -> str:
     """C1 speaks for itself; 100 does not."""
     return f"{label} = {value}" if re.fullmatch(r"[-+.\deE]+", value) else value
 
 
-def _joined(grid: Grid, depth: int) -> list[tuple[str, int]]:
+def _join_columns(grid: Grid, depth: int) -> list[tuple[str, int]]:
     """Neighbouring columns whose first `depth` labels are equal, as one: the last of these labels, and how many."""
     groups = groupby(grid.columns, key=lambda column: column[:depth])
     return [(prefix[-1], len(list(group))) for prefix, group in groups]

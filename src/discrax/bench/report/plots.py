@@ -12,23 +12,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from discrax.bench.plan.rows import Row
-from discrax.bench.report.axes import (
-    HUE,
-    Options,
-    draw_lines,
-    finish,
-    group_by_hue,
-    group_by_panel,
-    label_names,
-    label_number,
-    make_canvas,
-    mean_by,
-    name_ticks,
-    recolour,
-    say,
-    select,
-    set_scales,
-)
+from discrax.bench.report import axes
+from discrax.bench.report.axes import Options
 from discrax.bench.report.looks import COLOURS, INK, name_of, palette, words
 from discrax.bench.report.theory import efficiency, slopes, weights
 
@@ -40,7 +25,7 @@ def draw(kind: str, rows: Sequence[Row], options: Mapping[str, Any]) -> Figure:
     given = dict(options)
     kept = [row for row in rows if row["status"] == "ok" and row["value"] is not None and _is_wanted(row, given)]
     kept = [row for row in kept if math.isfinite(row["value"])]
-    names = [name_of(row["labels"], label_names(given, "hue", HUE)) for row in kept]
+    names = [name_of(row["labels"], axes.label_names(given, "hue", axes.HUE)) for row in kept]
     given["palette"] = {**palette(names), **given.get("palette", {})}
     figure = KINDS[kind](kept, given)
     return figure if figure is not None else _nothing(kind, given)
@@ -67,14 +52,14 @@ def _nothing(kind: str, options: Options) -> Figure:
 def curve(rows: Sequence[Row], options: Options) -> Figure | None:
     """A metric `y` against a numeric label `x`; logx, logy."""
     x, y = options.get("x", "N"), options.get("y", "ESS_per_step")
-    rows = select(rows, y, x)
+    rows = axes.select(rows, y, x)
     if not rows:
         return None
-    figure, panels = make_canvas(group_by_panel(rows, options), options)
+    figure, panels = axes.make_canvas(axes.group_by_panel(rows, options), options)
     for ax, group in panels:
-        draw_lines(ax, group, options, lambda row: label_number(row, x))
-        set_scales(ax, options, xs=[label_number(row, x) for row in group])
-    return finish(figure, options, x, words(y))
+        axes.draw_lines(ax, group, options, lambda row: axes.label_number(row, x))
+        axes.set_scales(ax, options, xs=[axes.label_number(row, x) for row in group])
+    return axes.finish(figure, options, x, words(y))
 
 
 def errors(rows: Sequence[Row], options: Options) -> Figure | None:
@@ -84,19 +69,19 @@ def errors(rows: Sequence[Row], options: Options) -> Figure | None:
     rows = [row for row in rows if row["metric"] in metrics and row["x"] is not None]
     if not rows:
         return None
-    groups = group_by_panel(rows, options)
+    groups = axes.group_by_panel(rows, options)
     panels = {
         f"{title}: {words(metric)}" if title else words(metric): [row for row in group if row["metric"] == metric]
         for title, group in groups.items()
         for metric in metrics
     }
-    figure, axes = make_canvas(panels, options)
-    for ax, group in axes:
-        draw_lines(ax, group, options, lambda row: row["x"], most_markers=15)
+    figure, drawn = axes.make_canvas(panels, options)
+    for ax, group in drawn:
+        axes.draw_lines(ax, group, options, lambda row: row["x"], most_markers=15)
         if not group:
-            say(ax, "nothing measured")
-        set_scales(ax, {"logy": True} | options, xs=None)
-    return finish(figure, options, "seconds", "error")
+            axes.say(ax, "nothing measured")
+        axes.set_scales(ax, {"logy": True} | options, xs=None)
+    return axes.finish(figure, options, "seconds", "error")
 
 
 def boxes(rows: Sequence[Row], options: Options) -> Figure | None:
@@ -105,11 +90,11 @@ def boxes(rows: Sequence[Row], options: Options) -> Figure | None:
     rows = [row for row in rows if row["metric"] == metric and row["x"] is not None]
     if not rows:
         return None
-    names = list(group_by_hue(rows, options))
+    names = list(axes.group_by_hue(rows, options))
     width = max(3.4, 0.55 * len(names) + 1.4)
-    figure, panels = make_canvas(group_by_panel(rows, options), options, width, height=3.6)
+    figure, panels = axes.make_canvas(axes.group_by_panel(rows, options), options, width, height=3.6)
     for ax, group in panels:
-        by_name = group_by_hue(group, options)
+        by_name = axes.group_by_hue(group, options)
         for place, name in enumerate(names):
             values = [row["value"] for row in by_name.get(name, [])]
             if not values:
@@ -125,9 +110,9 @@ def boxes(rows: Sequence[Row], options: Options) -> Figure | None:
                 artist.set(color=INK, linewidth=1.4)
             for artist in drawn["fliers"]:
                 artist.set(marker=".", markeredgecolor=colour, markersize=4)
-        name_ticks(ax, names)
-        set_scales(ax, {"logy": True} | options, xs=None)
-    finish(figure, options, "", words(metric), legend=False)
+        axes.name_ticks(ax, names)
+        axes.set_scales(ax, {"logy": True} | options, xs=None)
+    axes.finish(figure, options, "", words(metric), legend=False)
     for ax, _ in panels:
         ax.grid(False, axis="x")
     return figure
@@ -137,14 +122,14 @@ def heat(rows: Sequence[Row], options: Options) -> Figure | None:
     """A metric on the grid of two numeric labels, written into its squares; the best one is framed."""
 
     x, y, metric = options.get("x", "sigma"), options.get("y", "alpha"), options.get("metric", "ESS_per_step")
-    rows = select(rows, metric, x, y)
+    rows = axes.select(rows, metric, x, y)
     if not rows:
         return None
-    xs, ys = sorted({label_number(row, x) for row in rows}), sorted({label_number(row, y) for row in rows})
+    xs, ys = sorted({axes.label_number(row, x) for row in rows}), sorted({axes.label_number(row, y) for row in rows})
     size = max(4.2, 0.62 * len(xs) + 1.4), max(2.8, 0.36 * len(ys) + 1.0)
-    figure, panels = make_canvas(group_by_panel(rows, options), options, *size)
+    figure, panels = axes.make_canvas(axes.group_by_panel(rows, options), options, *size)
     for ax, group in panels:
-        cells = mean_by(group, lambda row: (label_number(row, x), label_number(row, y)))
+        cells = axes.mean_by(group, lambda row: (axes.label_number(row, x), axes.label_number(row, y)))
         grid = np.array([[cells[a, b].value if (a, b) in cells else np.nan for a in xs] for b in ys])
         low, high = float(np.nanmin(grid)), float(np.nanmax(grid))
         ax.pcolormesh(np.ma.masked_invalid(grid), cmap="cividis", vmin=low, vmax=high, edgecolors="face", linewidth=0.3)
@@ -156,7 +141,7 @@ def heat(rows: Sequence[Row], options: Options) -> Figure | None:
         ax.add_patch(Rectangle((a, b), 1, 1, fill=False, edgecolor=COLOURS[3], linewidth=2.2))
         ax.set_xticks(np.arange(len(xs)) + 0.5, [f"{value:g}" for value in xs], rotation=45 if len(xs) > 8 else 0)
         ax.set_yticks(np.arange(len(ys)) + 0.5, [f"{value:g}" for value in ys])
-    finish(figure, options, x, y, legend=False)
+    axes.finish(figure, options, x, y, legend=False)
     for ax, _ in panels:
         ax.grid(False)
     return figure
@@ -165,11 +150,11 @@ def heat(rows: Sequence[Row], options: Options) -> Figure | None:
 def bars(rows: Sequence[Row], options: Options) -> Figure | None:
     """A metric per sampler, in groups named by the panel labels."""
     metric = options.get("metric", "ESS_per_step")
-    rows = select(rows, metric)
+    rows = axes.select(rows, metric)
     if not rows:
         return None
-    groups = group_by_panel(rows, options)
-    names = list(group_by_hue(rows, options))
+    groups = axes.group_by_panel(rows, options)
+    names = list(axes.group_by_hue(rows, options))
     figure = Figure(figsize=(min(max(5.0, 0.24 * len(names) * len(groups) + 2.5), 13), 3.8), layout="constrained")
     ax = figure.subplots()
     is_alone = list(groups) == [""]
@@ -179,7 +164,7 @@ def bars(rows: Sequence[Row], options: Options) -> Figure | None:
     for place, name in enumerate(names):
         heights, spots, spreads = [], [], []
         for spot, group in enumerate(groups.values()):
-            found = mean_by(group_by_hue(group, options).get(name, []), lambda row: 0)
+            found = axes.mean_by(axes.group_by_hue(group, options).get(name, []), lambda row: 0)
             if found and (found[0].value > 0 or not options.get("logy", True)):
                 heights.append(found[0].value)
                 spreads.append(found[0].error)
@@ -202,14 +187,14 @@ def bars(rows: Sequence[Row], options: Options) -> Figure | None:
             label=name,
         )
     if is_alone:
-        name_ticks(ax, names)
+        axes.name_ticks(ax, names)
     else:
         ax.set_xticks(range(len(groups)), [title.replace(" ", "\n") for title in groups])
     if options.get("logy", True) and math.isfinite(lowest):
         ax.set_yscale("log")
         ax.set_ylim(bottom=10 ** math.floor(math.log10(0.9 * lowest)))  # bars that start at a power of ten
-    set_scales(ax, {"logy": True} | options, xs=None)
-    finish(figure, options, "", words(metric), legend=not is_alone)
+    axes.set_scales(ax, {"logy": True} | options, xs=None)
+    axes.finish(figure, options, "", words(metric), legend=not is_alone)
     ax.grid(False, axis="x")
     return figure
 
@@ -221,7 +206,7 @@ def pictures(rows: Sequence[Row], options: Options) -> Figure | None:
     """
     sheets: dict[str, np.ndarray] = {}
     shape: dict[str, int] = {}
-    for name, members in group_by_hue(rows, options).items():
+    for name, members in axes.group_by_hue(rows, options).items():
         single = {row["metric"]: int(row["value"]) for row in members if row["metric"].startswith("pixels_")}
         lines = sorted((row["x"], int(row["value"])) for row in members if row["metric"] == "pixels")
         if lines:
@@ -242,7 +227,7 @@ def pictures(rows: Sequence[Row], options: Options) -> Figure | None:
     ax.set_xlabel("steps")
     ax.spines[:].set_visible(False)
     ax.tick_params(length=0)
-    recolour(figure)
+    axes.recolour(figure)
     return figure
 
 

@@ -9,25 +9,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from discrax.bench.plan.rows import Row
-from discrax.bench.report.axes import (
-    Options,
-    add_legend,
-    draw_lines,
-    finish,
-    group_by_hue,
-    group_by_panel,
-    label_number,
-    make_canvas,
-    make_plain,
-    mean_by,
-    panel_title,
-    recolour,
-    say,
-    select,
-    set_log_axis,
-    set_scales,
-    slope_text,
-)
+from discrax.bench.report import axes
+from discrax.bench.report.axes import Options
 from discrax.bench.report.looks import COLOURS, INK, words
 
 _RATES = {"lbp": 0.574, "rwm": 0.234}
@@ -41,14 +24,14 @@ def efficiency(rows: Sequence[Row], options: Options) -> Figure | None:
     The curve is scaled so that its maximum is that of a cubic through the points.
     """
     y = options.get("y", "EJD")
-    rates = {row["cell"]: row["value"] for row in select(rows, "acceptance")}
-    rows = [row for row in select(rows, y) if row["cell"] in rates]
+    rates = {row["cell"]: row["value"] for row in axes.select(rows, "acceptance")}
+    rows = [row for row in axes.select(rows, y) if row["cell"] in rates]
     if not rows:
         return None
-    figure, panels = make_canvas(group_by_panel(rows, options), options)
+    figure, panels = axes.make_canvas(axes.group_by_panel(rows, options), options)
     for ax, group in panels:
         marked = {float(options["optimum"])} if "optimum" in options else set()
-        for name, members in group_by_hue(group, options).items():
+        for name, members in axes.group_by_hue(group, options).items():
             look = options["palette"][name]
             points = sorted((rates[row["cell"]], row["value"]) for row in members)
             rate, value = np.array(points).T
@@ -70,11 +53,11 @@ def efficiency(rows: Sequence[Row], options: Options) -> Figure | None:
             ax.axvline(rate, color=INK, lw=0.8, ls=(0, (4, 3)), alpha=0.6, label=f"{rate:g}, best in theory")
         ax.set_xlim(0, 1)
         if options.get("logy"):
-            set_log_axis(ax, "y")
+            axes.set_log_axis(ax, "y")
             ax.set_ylim(bottom=min(row["value"] for row in group) / 2)
         else:
             ax.set_ylim(bottom=0)
-    return finish(figure, options, "acceptance rate", words(y))
+    return axes.finish(figure, options, "acceptance rate", words(y))
 
 
 def expected(theory: str, rate: np.ndarray) -> np.ndarray:
@@ -92,49 +75,49 @@ def slopes(rows: Sequence[Row], options: Options) -> Figure | None:
     """
     x, y, gain = options.get("x", "N"), options.get("y", "scale"), options.get("efficiency", "EJD")
     rows = [row for row in rows if row["value"] > 0]
-    tuned = select(rows, y, x)
+    tuned = axes.select(rows, y, x)
     if not tuned:
         return None
-    panels = group_by_panel(tuned, options)
+    panels = axes.group_by_panel(tuned, options)
     pair = (options["informed"], options["walk"]) if "informed" in options and "walk" in options else None
     across, levels = min(len(panels), options.get("across", 3)), 2 if pair else 1
     down = levels * -(-len(panels) // across)
     figure = Figure(figsize=(max(3.9 * across, 5.2), 2.7 * down + 0.3), layout="constrained")
-    axes = figure.subplots(down, across, squeeze=False)
+    grid = figure.subplots(down, across, squeeze=False)
     for place, (title, group) in enumerate(panels.items()):
         level, column = levels * (place // across), place % across
-        ax = axes[level, column]
+        ax = grid[level, column]
         ax.set_title(title, fontsize=10, color=INK)
-        draw_lines(ax, group, options, lambda row: label_number(row, x), with_slopes=True)
-        set_scales(ax, {"logx": True, "logy": True}, xs=[label_number(row, x) for row in group])
-        add_legend(ax)
-        make_plain(ax)
+        axes.draw_lines(ax, group, options, lambda row: axes.label_number(row, x), with_slopes=True)
+        axes.set_scales(ax, {"logx": True, "logy": True}, xs=[axes.label_number(row, x) for row in group])
+        axes.add_legend(ax)
+        axes.make_plain(ax)
         if column == 0:
             ax.set_ylabel(options.get("ylabel", words(y)))
         if not pair:
             continue
-        ax = axes[level + 1, column]
+        ax = grid[level + 1, column]
         if column == 0:
             ax.set_ylabel(f"ratio of {words(gain)}")
-        same = [row for row in select(rows, gain, x) if panel_title(row, options) == title]
-        by_name = group_by_hue(same, options)
-        above, below = (mean_by(by_name.get(name, []), lambda row: label_number(row, x)) for name in pair)
+        same = [row for row in axes.select(rows, gain, x) if axes.panel_title(row, options) == title]
+        by_name = axes.group_by_hue(same, options)
+        above, below = (axes.mean_by(by_name.get(name, []), lambda row: axes.label_number(row, x)) for name in pair)
         both = [place for place in above if place in below]
         if both:
             values = [above[place].value / below[place].value for place in both]
-            label = f"{pair[0]} / {pair[1]}{slope_text(both, values)}"
+            label = f"{pair[0]} / {pair[1]}{axes.slope_text(both, values)}"
             ax.plot(both, values, "o-", color=COLOURS[3], lw=1.6, ms=5, label=label)
-            set_scales(ax, {"logx": True, "logy": True}, xs=both)
-            add_legend(ax)
+            axes.set_scales(ax, {"logx": True, "logy": True}, xs=both)
+            axes.add_legend(ax)
         else:
-            say(ax, f"no {gain} of both\n{pair[0]} and {pair[1]}")
-        make_plain(ax)
-    for ax in axes[-1]:
+            axes.say(ax, f"no {gain} of both\n{pair[0]} and {pair[1]}")
+        axes.make_plain(ax)
+    for ax in grid[-1]:
         ax.set_xlabel(options.get("xlabel", x))
     for place in range(len(panels), across * (down // levels)):
         for level in range(levels):
-            axes[levels * (place // across) + level, place % across].remove()
-    recolour(figure)
+            grid[levels * (place // across) + level, place % across].remove()
+    axes.recolour(figure)
     return figure
 
 
@@ -147,22 +130,24 @@ def weights(rows: Sequence[Row], options: Options) -> Figure | None:
     """
 
     x, hue, metric = options.get("x", "alpha"), options.get("by", "sigma"), options.get("metric", "ESS_per_step")
-    rows = select(rows, metric, x, hue)
+    rows = axes.select(rows, metric, x, hue)
     if not rows:
         return None
     figure = Figure(figsize=(9.6, 3.8), layout="constrained")
     left, right = figure.subplots(1, 2)
-    scales = sorted({label_number(row, hue) for row in rows})
+    scales = sorted({axes.label_number(row, hue) for row in rows})
     colours = matplotlib.colormaps["viridis"](np.linspace(0.3, 0.88, len(scales)))
     best = []
     for scale, colour in zip(scales, colours, strict=True):
-        places = mean_by([row for row in rows if label_number(row, hue) == scale], lambda row: label_number(row, x))
+        places = axes.mean_by(
+            [row for row in rows if axes.label_number(row, hue) == scale], lambda row: axes.label_number(row, x)
+        )
         values = [each.value for each in places.values()]
         left.plot(list(places), values, "-", color=colour, lw=1.5, label=f"{scale:g}")
         top = max(places, key=lambda place: places[place].value)
         left.plot([top], [places[top].value], "o", color=colour, ms=6)
         best.append(top)
-    set_scales(left, {"logy": True} | options, xs=None)
+    axes.set_scales(left, {"logy": True} | options, xs=None)
     left.set_xlabel(options.get("xlabel", x))
     left.set_ylabel(options.get("ylabel", words(metric)))
     handles, names = left.get_legend_handles_labels()
@@ -177,13 +162,13 @@ def weights(rows: Sequence[Row], options: Options) -> Figure | None:
     right.plot(r, best_exponent(r), color=INK, lw=1.2, label="theory")
     for ratio, (_, top, colour) in zip(ratios, finite, strict=True):
         right.plot([ratio], [top], "o", color=colour, ms=6)
-    set_scales(right, {"logx": True}, xs=None)
+    axes.set_scales(right, {"logx": True}, xs=None)
     right.set_xlabel(f"r = {hue} / {sigma0:.3g}")
     right.set_ylabel(f"best {x}")
-    add_legend(right)
+    axes.add_legend(right)
     for ax in (left, right):
-        make_plain(ax)
-    recolour(figure)
+        axes.make_plain(ax)
+    axes.recolour(figure)
     return figure
 
 

@@ -160,7 +160,7 @@ def to_markdown(document: Document) -> str:
                 parts.append("\n".join(f"{place}. {text}" for place, text in enumerate(exhibit.footnotes, 1)))
     if document.failures:
         parts.append("## Failed cells")
-        parts += [f"{each.name}:\n\n{_indented(each.error)}" for each in document.failures]
+        parts += [f"{each.name}:\n\n{_indent(each.error)}" for each in document.failures]
     return "\n\n".join(parts) + "\n"
 
 
@@ -190,5 +190,5 @@ def _table(heads: Sequence[str], lines: Any) -> str:
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in cells)
 
 
-def _indented(text: str) -> str:
+def _indent(text: str) -> str:
     return "\n".join(f"    {line}" for line in text.strip().splitlines())

@@ -23,18 +23,22 @@ class SetKnobs(eqx.Module):
         self.values = tuple(values.items())
 
     def plan(self, target: Target, kernel: Any, num_steps: int) -> "SetKnobs":
+        """Itself, once the kernel is known to have these knobs."""
         unknown = [name for name, _ in self.values if name not in kernel.knobs(target)]
         if unknown:
             raise ValueError(f"{type(kernel).__name__} has no knobs {', '.join(unknown)}.")
         return self
 
     def init(self, target: Target, kernel: Any) -> Any:
+        """No memory."""
         return jnp.zeros(())
 
     def update(self, target: Target, kernel: Any, memory: Any, states: Any, info: Any) -> tuple[Any, Any]:
+        """The kernel with the values set."""
         return self._set(kernel), memory
 
     def freeze(self, target: Target, kernel: Any, memory: Any) -> tuple[Any, Any]:
+        """The kernel with the values set, and what they are."""
         return self._set(kernel), f"set {', '.join(f'{name} = {value}' for name, value in self.values)}"
 
     def _set(self, kernel: Any) -> Any:

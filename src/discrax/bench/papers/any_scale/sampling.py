@@ -29,6 +29,7 @@ PER_CHAIN = call("discrax.bench.experiments.ess:mixing", per_chain=True)
 
 
 def target(task: str, value: str) -> Call:
+    """The target of a task at a coupling or a condition number."""
     if task == "grid-ising":
         return call("discrax.bench.papers.any_scale.targets:ising_grid", side=20, coupling=float(value))
     if task == "ba4-ising":
@@ -54,6 +55,7 @@ def sampler(name: str, *, ordinal: bool) -> Call:
 
 
 def quadratic(task: str, value: str, effort: Size) -> Iterator[Cell]:
+    """All samplers on a task."""
     for name in SAMPLERS:
         yield Cell(
             labels=(("task", task), (TASKS[task], value), ("sampler", name)),
@@ -93,7 +95,7 @@ _SPECTRUM = (
 )
 
 
-def _noted(text: str, task: str, value: str, sampler: str) -> tuple[Note, Note]:
+def _notes_on(text: str, task: str, value: str, sampler: str) -> tuple[Note, Note]:
     """For the settings as tables 2-5 write them and as table 1 does."""
     name = TASKS[task]
     return (
@@ -114,7 +116,7 @@ NOTES: tuple[Note, ...] = tuple(
     )
     for value in values
     for sampler in samplers
-    for each in _noted(text, task, value, sampler)
+    for each in _notes_on(text, task, value, sampler)
 )
 
 
@@ -130,7 +132,7 @@ def _middle(rows: list[Row]) -> list[Row]:
     return found
 
 
-def _called_lb(rows: list[Row]) -> list[Row]:
+def _rename_dlp(rows: list[Row]) -> list[Row]:
     """Tables 2-5 call DLP "LB", and have no DLP-trace."""
     return [relabel(row, sampler="LB") if row["labels"]["sampler"] == "DLP" else row for row in rows]
 
@@ -157,7 +159,7 @@ def _one_task(number: int, task: str, about: str) -> Suite:
     values = COUPLINGS if TASKS[task] == "J" else CONDITIONS
 
     def derive(rows: list[Row]) -> list[Row]:
-        return _called_lb(only(task=task)(rows))
+        return _rename_dlp(only(task=task)(rows))
 
     def cells(effort: Size) -> Iterator[Cell]:
         for value in values:

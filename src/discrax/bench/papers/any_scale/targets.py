@@ -10,6 +10,7 @@ def ising_grid(side: int, coupling: float) -> Target:
 
 
 def ising_barabasi_albert(num_sites: int, attached: int, coupling: float, seed: int = 0) -> Target:
+    """On a random graph whose new nodes attach to old ones by their degree; no field."""
     import networkx as nx
 
     return targets.Ising.graph(nx.barabasi_albert_graph(num_sites, attached, seed=seed), coupling)

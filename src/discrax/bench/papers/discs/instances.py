@@ -90,7 +90,7 @@ def twitter_clique(count: int) -> Instances:
     ]
     return Instances(
         tuple(map(MaxClique, graphs)),
-        _remembered("largest clique", graphs, lambda: [clique_number(graph) for graph in graphs]),
+        _remember("largest clique", graphs, lambda: [clique_number(graph) for graph in graphs]),
     )
 
 
@@ -106,15 +106,15 @@ def clique_number(graph: Graph) -> int:
 
 def ba_maxcut(low: int, high: int, count: int, seed: int = 0) -> Instances:
     """Cuts of Barabási-Albert graphs, 4 edges a new node. References: annealing, 8 chains of 4,000 sweeps."""
-    return _with_annealed(map(MaxCut, generators.ba_set(low, high, _BA_ATTACHED, count, seed)))
+    return _with_references(map(MaxCut, generators.ba_set(low, high, _BA_ATTACHED, count, seed)))
 
 
 def er_maxcut(low: int, high: int, count: int, seed: int = 0) -> Instances:
     """Cuts of Erdős-Rényi graphs of density 0.15. References: annealing, 8 chains of 4,000 sweeps."""
-    return _with_annealed(map(MaxCut, generators.er_set(low, high, _ER_DENSITY, count, seed)))
+    return _with_references(map(MaxCut, generators.er_set(low, high, _ER_DENSITY, count, seed)))
 
 
-def _with_annealed(problems: Iterable[MaxCut]) -> Instances:
+def _with_references(problems: Iterable[MaxCut]) -> Instances:
     problems = tuple(problems)
 
     def best_cuts() -> list[float]:
@@ -130,7 +130,7 @@ def _with_annealed(problems: Iterable[MaxCut]) -> Instances:
         return [solution.objective for solution in found]
 
     how = f"cut, {_REFERENCE_CHAINS} chains, {_REFERENCE_SWEEPS} sweeps"
-    return Instances(problems, _remembered(how, [problem.graph for problem in problems], best_cuts))
+    return Instances(problems, _remember(how, [problem.graph for problem in problems], best_cuts))
 
 
 def optsicom_maxcut() -> Instances:
@@ -178,7 +178,7 @@ def _check_count(count: int, most: int) -> None:
         raise ValueError(f"There are {most} instances of this set, but {count} are wanted.")
 
 
-def _remembered(how: str, graphs: Sequence[Graph], compute: Callable[[], Sequence[float]]) -> tuple[float, ...]:
+def _remember(how: str, graphs: Sequence[Graph], compute: Callable[[], Sequence[float]]) -> tuple[float, ...]:
     """Values of graphs, from the cache where they have been computed before."""
     content = hashlib.sha256(how.encode())
     for graph in graphs:

@@ -50,7 +50,13 @@ Parameter = Callable[..., Array]
 
 
 def _conv(
-    parameter: Parameter, x: Array, channels: int, size: int | tuple[int, int], stride=1, padding="SAME", bias=True
+    parameter: Parameter,
+    x: Array,
+    channels: int,
+    size: int | tuple[int, int],
+    stride: int = 1,
+    padding: str = "SAME",
+    bias: bool = True,
 ) -> Array:
     height, width = (size, size) if isinstance(size, int) else size
     kernel = parameter(height, width, x.shape[-1], channels)

@@ -73,13 +73,15 @@ def model(
 
 
 def sweep(title: str, task: str, x: str) -> tuple[Figure, Figure]:
+    """Two figures: ESS per query and per second against a label."""
     return tuple(
         figure(f"{what}, {title}", "curve", only(task=task), x=x, y=metric, logx=True, logy=True)
         for metric, what in (("ESS_n", "ESS per 10,000 queries"), ("ESS_t", "ESS per second"))
     )  # pyright: ignore[reportReturnType]
 
 
-def compared(title: str, task: str, panels: tuple[str, ...]) -> tuple[Figure, Figure]:
+def comparison(title: str, task: str, panels: tuple[str, ...]) -> tuple[Figure, Figure]:
+    """Two figures: ESS per query and per second of all samplers, side by side."""
     return tuple(
         figure(f"{what}, {title}", "bars", only(task=task), metric=metric, panels=panels, hue=("sampler",))
         for metric, what in (("ESS_n", "ESS per 10,000 queries"), ("ESS_t", "ESS per second"))
@@ -158,7 +160,7 @@ def figure03(effort: Size) -> Iterator[Cell]:
 @suite(
     "discs/figure07",
     "independent bits: temperature and number of sites",
-    *compared("independent bits", "bernoulli", ("temperature",)),
+    *comparison("independent bits", "bernoulli", ("temperature",)),
     *sweep("independent bits", "bernoulli-sizes", "sites"),
 )
 def figure07(effort: Size) -> Iterator[Cell]:
@@ -191,7 +193,7 @@ def figure08(effort: Size) -> Iterator[Cell]:
         yield from model(labels, made(2_000, levels), effort, 2_000 * levels, without=without)
 
 
-@suite("discs/figure09", "Ising 50 x 50: temperature", *compared("Ising 50 x 50", "ising", ("temperature",)))
+@suite("discs/figure09", "Ising 50 x 50: temperature", *comparison("Ising 50 x 50", "ising", ("temperature",)))
 def figure09(effort: Size) -> Iterator[Cell]:
     for temperature in ("high", "low"):
         labels = {"task": "ising", "temperature": temperature}
@@ -207,7 +209,7 @@ def figure10(effort: Size) -> Iterator[Cell]:
 @suite(
     "discs/figure11",
     "factorial hidden Markov models, binary and categorical",
-    *compared("FHMM", "fhmm", ("kind",)),
+    *comparison("FHMM", "fhmm", ("kind",)),
 )
 def figure11(effort: Size) -> Iterator[Cell]:
     for kind, length, factors in (("binary high", 200, 50), ("binary low", 1_000, 10)):
@@ -223,7 +225,7 @@ def figure11(effort: Size) -> Iterator[Cell]:
         yield from model(labels, made, effort, 2_000 * levels, paper_steps=_SHORT)
 
 
-@suite("discs/figure16", "RBMs, binary and categorical", *compared("RBM", "rbm", ("kind",)))
+@suite("discs/figure16", "RBMs, binary and categorical", *comparison("RBM", "rbm", ("kind",)))
 def figure16(effort: Size) -> Iterator[Cell]:
     """The small ones ship with the package; those with more hidden units are trained on the user's data."""
     short = {"num_images": 5_000, "num_gibbs": 10} if effort is Size.QUICK else {}

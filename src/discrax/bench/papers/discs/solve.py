@@ -17,7 +17,7 @@ def _default_cell(labels: tuple[tuple[str, str], ...], instances: Call, seconds:
         target=instances,
         sampler=call(f"{SEARCH}:automatic"),
         budget=Budget(0, 0, 0),  # `solve` chooses
-        measure=call(f"{SEARCH}:by_default", seconds=seconds),
+        measure=call(f"{SEARCH}:solve_by_default", seconds=seconds),
         is_timed=True,
     )
 

@@ -13,7 +13,8 @@ def normal_bernoulli(num_sites: int, spread: float, seed: int = 0) -> Target:
 
 
 def normal_categorical(num_sites: int, num_levels: int, spread: float, seed: int = 0) -> Target:
-    return targets.Categorical(spread * np.random.default_rng(seed).normal(size=(num_sites, num_levels)))
+    """Logits of all levels normal with the given standard deviation."""
+    return targets.Independent(spread * np.random.default_rng(seed).normal(size=(num_sites, num_levels)))
 
 
 def potts_disc(side: int, num_levels: int, coupling: float, mean: float, spread: float, seed: int = 0) -> Target:
@@ -35,4 +36,5 @@ def tempered_grid(side: int, beta: float) -> Target:
 
 
 def all_up(target: Target, seed: int, num_chains: int) -> np.ndarray:
+    """Chains that begin with all spins up."""
     return np.ones((num_chains, *target.space.shape), np.int8)

@@ -11,27 +11,19 @@ DLMC and DLMCf are those in which 500 and 10,000 moves would be made at the rate
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
+from discrax.bench.papers.discs import sampling
 from discrax.bench.plan.cell import Budget, Call, Cell, call
 from discrax.bench.plan.suite import Size
 
-SAMPLERS = {
-    "RWM": call("discrax.samplers:rwm"),
-    "BG-2": call("discrax.samplers:block_gibbs", block_size=2),
-    "HB-10-1": call("discrax.samplers:hamming_ball", block_size=10, radius=1),
-    "GWG-nA": call("discrax.bench.experiments.optimisation:untuned", sampler="gwg", path_length=1.0),
-    "PAS": call("discrax.samplers:pas"),
-    "DMALA": call("discrax.samplers:dmala"),
-    "DLMC": call("discrax.samplers:dlmc"),
-    "DLMCf": call("discrax.samplers:dlmcf"),
+_UNTUNED, _TIMED = "discrax.bench.papers.discs.kernels:untuned", "discrax.bench.papers.discs.kernels:TimedAtStart"
+PARTITION_SAMPLERS = sampling.SAMPLERS | {
+    "PAS-nA": call(_UNTUNED, sampler="pas", path_length=2.0),
+    "DMALA-nA": call(_UNTUNED, sampler="dmala", step_size=0.2),
+    "DLMC-nA": call(_TIMED, sampler="dlmc", moves=500.0),
+    "DLMCf-nA": call(_TIMED, sampler="dlmcf", moves=10_000.0),
 }
-PARTITION_SAMPLERS = {
-    **{name: made for name, made in SAMPLERS.items() if name != "GWG-nA"},
-    "GWG": call("discrax.samplers:gwg"),
-    "PAS-nA": call("discrax.bench.experiments.optimisation:untuned", sampler="pas", path_length=2.0),
-    "DMALA-nA": call("discrax.bench.experiments.optimisation:untuned", sampler="dmala", step_size=0.2),
-    "DLMC-nA": call("discrax.bench.experiments.optimisation:TimedAtStart", sampler="dlmc", moves=500.0),
-    "DLMCf-nA": call("discrax.bench.experiments.optimisation:TimedAtStart", sampler="dlmcf", moves=10_000.0),
-}
+SAMPLERS = {name: made for name, made in sampling.SAMPLERS.items() if name != "GWG"}
+SAMPLERS["GWG-nA"] = call(_UNTUNED, sampler="gwg", path_length=1.0)
 UNINFORMED = ("RWM", "BG-2", "HB-10-1")
 DENSITIES = ("0.05", "0.10", "0.15", "0.20", "0.25")
 PENALTIES = ("1.0001", "1.001", "1.01", "1.1", "2")
@@ -145,6 +137,7 @@ CLIQUES = (
 
 
 def random_cut(graph_set: str, nodes: str) -> Task:
+    """Cuts of random graphs ("ER" or "BA") with so many nodes, "low-high"."""
     low, high = map(int, nodes.split("-"))
     is_er = graph_set == "ER"
     chains, steps = (16, 50_000) if is_er else (32, 100_000)
@@ -178,6 +171,7 @@ BA_NODES = ("16-20", "32-40", "64-75", "128-150", *ER_NODES)
 
 
 def er_cuts(size: Size) -> list[Task]:
+    """Erdos-Renyi graphs; at the quick size every other number of nodes."""
     return [random_cut("ER", nodes) for nodes in (ER_NODES[::2] if size is Size.QUICK else ER_NODES)]
 
 
@@ -188,6 +182,7 @@ def cuts(size: Size) -> list[Task]:
 
 
 def network(name: str, made: str, steps: int, hot: float, cold: float) -> Task:
+    """Three parts of the graph of a network."""
     return Task(
         (("task", "balanced-graph-partition"), ("graph", name)),
         lambda count: call(f"{INSTANCES}:partition", network=made),

@@ -31,6 +31,8 @@ _FIXED_STEP = 0.4  # of DMALA: moves between one-hot levels have squared length 
 
 @dataclass(frozen=True)
 class Effort:
+    """How much is done at a size."""
+
     count: int  # sentences
     length: int  # letters that are read of a chain
     chains: int
@@ -55,7 +57,7 @@ def _samplers(fixed: bool) -> Iterator[tuple[str, str, Call, Call | None]]:
                 still = call("discrax.samplers:dmala", balancing=weight, step_size=_FIXED_STEP)
                 yield "DMALA-nA", shown, still, None
             if fixed and name in _MOVES:
-                address = "discrax.bench.experiments.infilling:timed_at_start"
+                address = "discrax.bench.papers.discs.kernels:TimedAtStart"
                 still = call(address, sampler=sampler, moves=_MOVES[name], balancing=weight)
                 yield f"{name}-nA", shown, still, None
             yield name, shown, call(f"discrax.samplers:{sampler}", balancing=weight), tuned

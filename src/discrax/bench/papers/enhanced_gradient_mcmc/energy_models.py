@@ -42,6 +42,7 @@ def _ising_samplers(multiplier: float = 1.0) -> dict[str, tuple[Call, Any, dict[
 
 
 def ising(name: str, K: int, seed: int, *, batch: int = 100, multiplier: float | None = None) -> Cell:
+    """The lattice learnt with a sampler whose cost is that of K steps of AVG."""
     sampler, adaptation, steps = _ising_samplers(1.0 if multiplier is None else multiplier)[name]
     shown = name if batch == 100 else f"{name}, batch {batch}"
     labels = (("task", "ising-lattice-pcd"), ("K", str(K)), ("sampler", shown))

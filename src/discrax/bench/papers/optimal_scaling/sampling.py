@@ -4,12 +4,13 @@ Random walk (RWM), Gibbs with gradients (GWG, sites with replacement) and path a
 with one site a step (-1), tuned to the optimal acceptance rate (A), and at the best of a grid of rates (G).
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from typing import NamedTuple
 
 from discrax.bench.plan.cell import Budget, Call, Cell, call
 from discrax.bench.plan.rows import Row
-from discrax.bench.plan.suite import Note, Size, Table, figure, note, suite
+from discrax.bench.plan.suite import Note, Size, Suite, Table, figure, note, suite
 
 CONFIGS = ("C1", "C2", "C3")
 WEIGHTS = {"sqrt(t)": "sqrt", "t/(t+1)": "ratio"}
@@ -17,6 +18,8 @@ FAMILIES = (("RWM", ""), *(("GWG", weight) for weight in WEIGHTS), *(("LBP", wei
 
 
 class Task(NamedTuple):
+    """A target in three sizes, and how long each is run."""
+
     size_label: str
     sizes: tuple[int, ...]
     first_table: int  # of jump distance; the next two are ESS and seconds
@@ -45,6 +48,7 @@ _WALK_RATES: dict[Size, tuple[float, ...]] = {Size.QUICK: (0.1, 0.2, 0.35, 0.5)}
 
 
 def target(task: str, size: int, config: str, effort: Size, instance: int = 0) -> Call:
+    """The target of a task at a size and configuration."""
     if task == "bernoulli":
         return call("discrax.bench.experiments.models:bernoulli", num_sites=size, low=LOW[config], seed=instance)
     if task == "ising":
@@ -97,6 +101,7 @@ def budget(task: str, index: int, effort: Size, *, is_slow: bool, is_wasteful: b
 
 
 def sampler(family: str, weight: str) -> Call:
+    """The sampler of a family with a weight function."""
     if family == "RWM":
         return call("discrax.samplers:rwm")
     return call("discrax.samplers:gwg" if family == "GWG" else "discrax.samplers:pas", balancing=WEIGHTS[weight])
@@ -108,7 +113,7 @@ def fixed_and_tuned(task: str, effort: Size) -> Iterator[Cell]:
         for family, weight in FAMILIES:
             for name, adaptation in ((f"{family}-1", None), (f"A{family}", "auto")):
                 for instance in instances(task, size, effort):
-                    yield _cell(task, index, size, config, effort, name, family, weight, adaptation, instance)
+                    yield _cell(task, (index, size, config), effort, name, family, weight, adaptation, instance)
 
 
 def grid(task: str, effort: Size, *, medium_only: bool = False) -> Iterator[Cell]:
@@ -126,10 +131,14 @@ def grid(task: str, effort: Size, *, medium_only: bool = False) -> Iterator[Cell
                 adaptation = call("discrax.adaptation:AcceptanceRate", rate=rate)
                 for instance in instances(task, size, effort):
                     name = f"G{family}"
-                    yield _cell(task, index, size, config, effort, name, family, weight, adaptation, instance, rate)
+                    yield _cell(task, (index, size, config), effort, name, family, weight, adaptation, instance, rate)
 
 
-def _cell(task, index, size, config, effort, name, family, weight, adaptation, instance, rate=None) -> Cell:
+def _cell(
+    task: str, setting: tuple[int, int, str], effort: Size, name: str, family: str, weight: str,
+    adaptation: Call | str | None, instance: int, rate: float | None = None,
+) -> Cell:  # fmt: skip
+    index, size, config = setting
     labels = {"task": task, TASKS[task].size_label: str(size), "config": config, "sampler": name}
     labels |= {"weight_fn": weight} if weight else {}
     labels |= {} if rate is None else {"rate": str(rate)}
@@ -162,7 +171,7 @@ def best_of_grid(rows: list[Row]) -> list[Row]:
     return others + list(best.values())
 
 
-def retained_steps(task: str):
+def retained_steps(task: str) -> Callable[[dict], float]:
     """What ESS per step is multiplied by: the steps that the paper kept."""
     its = TASKS[task]
     kept = {str(size): steps / 2 for size, steps in zip(its.sizes, its.steps, strict=True)}
@@ -204,7 +213,8 @@ NOTES = (
 TABLES = {task: _tables(task, NOTES) for task in TASKS}
 
 
-def _all_cells(task: str):
+@cache  # the same function for three tables
+def _all_cells(task: str) -> Callable[[Size], Iterator[Cell]]:
     def cells(effort: Size) -> Iterator[Cell]:
         yield from fixed_and_tuned(task, effort)
         yield from grid(task, effort)
@@ -212,7 +222,7 @@ def _all_cells(task: str):
     return cells
 
 
-def _table_suite(task: str, place: int, about: str):
+def _table_suite(task: str, place: int, about: str) -> Suite:
     table = TABLES[task][place]
     return suite(f"optimal-scaling/table{table.number:02}", about, table)(_all_cells(task))
 
@@ -290,7 +300,7 @@ def _medium(rows: list[Row], task: str, families: tuple[str, ...]) -> list[Row]:
     ]
 
 
-def _curves(number: int, task: str, title: str):
+def _curves(number: int, task: str, title: str) -> Suite:
     def cells(effort: Size) -> Iterator[Cell]:
         yield from grid(task, effort, medium_only=True)
         for cell in fixed_and_tuned(task, effort):

@@ -22,7 +22,7 @@ from discrax.bench.plan.cell import Budget, Call, Cell, call
 from discrax.bench.plan.rows import Row, over_seeds, relabel
 from discrax.bench.plan.suite import Size, Table, note, suite
 
-_EXPECTED = "discrax.bench.experiments.stochastic_costs"
+_COSTS = "discrax.bench.experiments.stochastic_costs"
 
 
 # --- Facilities ------------------------------------------------------------------------------------------------------
@@ -39,6 +39,7 @@ class Problems(NamedTuple):
 
     @property
     def name(self) -> str:
+        """As print calls it, "15x30"."""
         return f"{self.num_facilities}x{self.num_customers}"
 
 
@@ -62,14 +63,14 @@ _FIRST = 10  # seed of the first instance
 
 def _samplers(hot: float, num_steps: int) -> dict[str, Call]:
     return {
-        "SGDLD": call(f"{_EXPECTED}:annealed", hot=hot, num_steps=num_steps),
-        "SGDLD-noC": call(f"{_EXPECTED}:annealed", hot=hot, num_steps=num_steps, cache=False),
+        "SGDLD": call(f"{_COSTS}:facility_sampler", hot=hot, num_steps=num_steps),
+        "SGDLD-noC": call(f"{_COSTS}:facility_sampler", hot=hot, num_steps=num_steps, cache=False),
         "SLS": call("discrax.samplers:local_search"),
-        "SGDLD, more jumps": call(f"{_EXPECTED}:annealed_fast", hot=hot, num_steps=num_steps),
+        "SGDLD, more jumps": call(f"{_COSTS}:fast_facility_sampler", hot=hot, num_steps=num_steps),
     }
 
 
-def located(problems: Problems, instance: int, size: Size) -> Iterator[Cell]:
+def facility_cells(problems: Problems, instance: int, size: Size) -> Iterator[Cell]:
     """All methods on one instance."""
     _, num_chains, num_steps = problems.efforts[size]
     num_demands = 1_000 if size is Size.QUICK else 10_000
@@ -90,11 +91,11 @@ def located(problems: Problems, instance: int, size: Size) -> Iterator[Cell]:
         )  # fmt: skip
 
     for name, sampler in _samplers(problems.hot, num_steps).items():
-        yield cell(name, sampler, call(f"{_EXPECTED}:searched", num_rescoring=num_demands))
+        yield cell(name, sampler, call(f"{_COSTS}:search", num_rescoring=num_demands))
     for count in _SCENARIOS:
         seconds = 5.0 if size is Size.QUICK else problems.seconds
-        measure = call(f"{_EXPECTED}:programmed", num_scenarios=count, seconds=seconds)
-        yield cell(f"HiGHS({count})", call(f"{_EXPECTED}:no_sampler"), measure)
+        measure = call(f"{_COSTS}:integer_program", num_scenarios=count, seconds=seconds)
+        yield cell(f"HiGHS({count})", call(f"{_COSTS}:no_sampler"), measure)
 
 
 def _over_instances(rows: list[Row]) -> list[Row]:
@@ -140,17 +141,17 @@ _INSTANCES = note("Other instances: the paper does not give its own, so costs ar
 def table01(size: Size) -> Iterator[Cell]:
     for problems in PROBLEMS:
         for instance in range(problems.efforts[size][0]):
-            yield from located(problems, _FIRST + instance, size)
+            yield from facility_cells(problems, _FIRST + instance, size)
 
 
 # --- Circuits --------------------------------------------------------------------------------------------------------
 
 _UNITS, _STEPS, _BATCH = (3, 5, 8), 200, 16
 _METHODS = {
-    "SGDLD": (call(f"{_EXPECTED}:annealed_placement"), call(f"{_EXPECTED}:placed")),
-    "SGDLD-noC": (call(f"{_EXPECTED}:annealed_placement", cache=False), call(f"{_EXPECTED}:placed")),
-    "OPT": (call(f"{_EXPECTED}:no_sampler"), call(f"{_EXPECTED}:placed_best")),
-    "random": (call(f"{_EXPECTED}:no_sampler"), call(f"{_EXPECTED}:placed_at_random")),
+    "SGDLD": (call(f"{_COSTS}:placement_sampler"), call(f"{_COSTS}:place")),
+    "SGDLD-noC": (call(f"{_COSTS}:placement_sampler", cache=False), call(f"{_COSTS}:place")),
+    "OPT": (call(f"{_COSTS}:no_sampler"), call(f"{_COSTS}:best_placements")),
+    "random": (call(f"{_COSTS}:no_sampler"), call(f"{_COSTS}:random_placements")),
 }
 
 
@@ -178,7 +179,7 @@ def table02(size: Size) -> Iterator[Cell]:
         for name, (sampler, measure) in _METHODS.items():
             yield Cell(
                 labels=(("task", "approximate-computing"), ("num_axc_units", str(num_units)), ("sampler", name)),
-                target=call(f"{_EXPECTED}:circuits", count=count, num_units=num_units, batch_size=_BATCH),
+                target=call(f"{_COSTS}:circuits", count=count, num_units=num_units, batch_size=_BATCH),
                 sampler=sampler,
                 adaptation=None,
                 budget=Budget(1, 0, _STEPS),

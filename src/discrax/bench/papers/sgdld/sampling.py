@@ -5,10 +5,11 @@ DLMC at all rows. The random-walk oracle (RWM-oracle) knows the exact ratio at t
 """
 
 from collections.abc import Iterator
+from typing import Any
 
-from discrax.bench.plan.cell import Budget, Cell, call
+from discrax.bench.plan.cell import Budget, Call, Cell, call
 from discrax.bench.plan.rows import Row
-from discrax.bench.plan.suite import Size, figure, suite
+from discrax.bench.plan.suite import Figure, Size, figure, suite
 
 _MEASURES = "discrax.bench.experiments.stochastic_sampling"
 
@@ -23,7 +24,7 @@ _LAW = {
 }
 
 
-def _of_the_law(size: Size, batch_sizes: tuple[int, ...]) -> Iterator[Cell]:
+def _law_cells(size: Size, batch_sizes: tuple[int, ...]) -> Iterator[Cell]:
     for batch_size in batch_sizes:
         target = call("discrax.targets:GaussianBernoulli", batch_size=batch_size)
         for h in _STEPS[::2] if size is Size.QUICK else _STEPS:
@@ -34,7 +35,7 @@ def _of_the_law(size: Size, batch_sizes: tuple[int, ...]) -> Iterator[Cell]:
             yield _law_cell(f"Gibbs-{batch_size}", h, target, call("discrax.samplers:minibatch_gibbs"), size)
 
 
-def _law_cell(name: str, h: float, target, sampler, size: Size) -> Cell:
+def _law_cell(name: str, h: float, target: Call, sampler: Call, size: Size) -> Cell:
     return Cell(
         labels=(("task", "gaussian-bernoulli"), ("h", f"{h:g}"), ("sampler", name)),
         target=target,
@@ -45,7 +46,7 @@ def _law_cell(name: str, h: float, target, sampler, size: Size) -> Cell:
     )
 
 
-def _distance(title: str, metric: str = "total_variation"):
+def _distance(title: str, metric: str = "total_variation") -> Figure:
     return figure(title, "curve", x="h", y=metric, logx=True, logy=True, xlabel="step h", ylabel="total variation")
 
 
@@ -57,7 +58,7 @@ def _distance(title: str, metric: str = "total_variation"):
     _distance("Distance of a chain", "total_variation_of_a_chain"),
 )
 def figure02(size: Size) -> Iterator[Cell]:
-    yield from _of_the_law(size, (1, 2))
+    yield from _law_cells(size, (1, 2))
 
 
 @suite(
@@ -67,16 +68,18 @@ def figure02(size: Size) -> Iterator[Cell]:
     _distance("Distance of a chain", "total_variation_of_a_chain"),
 )
 def figure05(size: Size) -> Iterator[Cell]:
-    yield from _of_the_law(size, (4, 8))
+    yield from _law_cells(size, (4, 8))
 
 
 # --- Tall data -------------------------------------------------------------------------------------------------------
 
 
-def _chosen(
-    name: str, size: Size, rows: int, distinct: int, batch: int, steps: int, *, sampler, warmup: int = 0,
-    chains: int = 100, controlled: bool = False, matched: float | None = None, seeds: int = 1,
+def _selection_cells(
+    name: str, size: Size, data: tuple[int, int, int], steps: int, *, sampler: Call, warmup: int = 0,
+    controlled: bool = False, matched: float | None = None, seeds: int = 1,
 ) -> Iterator[Cell]:  # fmt: skip
+    """`data`: rows, distinct columns, and rows of a mini-batch."""
+    rows, distinct, batch = data
     extra = {} if matched is None else {"matched_step": matched}
     for seed in range(seeds):
         yield Cell(
@@ -87,38 +90,40 @@ def _chosen(
             ),
             sampler=sampler,
             adaptation=None,
-            budget=Budget(20 if size is Size.QUICK else chains, warmup, steps),
+            budget=Budget(20 if size is Size.QUICK else 100, warmup, steps),
             seed=seed,
             measure=call(f"{_MEASURES}:selection", data_seed=0, num_rows=rows, num_distinct=distinct, **extra),
             is_timed=True,
         )  # fmt: skip
 
 
-def _compared(
+def _comparison_cells(
     size: Size, rows: int, distinct: int, batches: tuple[int, ...], units: int, seeds: int, *,
     with_oracle: bool = False,
 ) -> Iterator[Cell]:  # fmt: skip
     """All methods with the same number of rows, `units` times the whole data."""
 
-    def sgdld(step: float, **switches):
+    def sgdld(step: float, **switches: Any) -> Call:
         return call("discrax.samplers:sgdld", step_size=step, **switches)
 
     for batch in batches:
         steps, shown = units * rows // batch, f", batch {batch}" if batch != batches[0] else ""
-        common = {"size": size, "rows": rows, "distinct": distinct, "batch": batch, "steps": steps, "seeds": seeds}
+        common: dict[str, Any] = {"size": size, "data": (rows, distinct, batch), "steps": steps, "seeds": seeds}
         for h in (0.6, 0.3, 0.1):
-            yield from _chosen(f"SGDLD-{h}{shown}", **common, sampler=sgdld(h))
-            yield from _chosen(f"SGDLD-noC-{h}{shown}", **common, sampler=sgdld(h, cache=False))
-        yield from _chosen(f"SGDLD-0.1 by stays{shown}", **common, sampler=sgdld(0.1, weigh="stays"))
-        yield from _chosen(
+            yield from _selection_cells(f"SGDLD-{h}{shown}", **common, sampler=sgdld(h))
+            yield from _selection_cells(f"SGDLD-noC-{h}{shown}", **common, sampler=sgdld(h, cache=False))
+        yield from _selection_cells(f"SGDLD-0.1 by stays{shown}", **common, sampler=sgdld(0.1, weigh="stays"))
+        yield from _selection_cells(
             f"SGDLD-noP-0.3{shown}", **common, sampler=sgdld(0.3, polyak=False, moves="one"), matched=0.3
         )
-    common = {"size": size, "rows": rows, "distinct": distinct, "batch": batches[0], "seeds": seeds}
+    common = {"size": size, "data": (rows, distinct, batches[0]), "seeds": seeds}
     if with_oracle:
         steps = units * rows // batches[0]
-        yield from _chosen("RWM-oracle", **common, steps=steps, sampler=call("discrax.samplers:rwm"))
+        yield from _selection_cells("RWM-oracle", **common, steps=steps, sampler=call("discrax.samplers:rwm"))
     warmup = units // 5
-    yield from _chosen("DLMC", **common, steps=units - warmup, warmup=warmup, sampler=call("discrax.samplers:dlmc"))
+    yield from _selection_cells(
+        "DLMC", **common, steps=units - warmup, warmup=warmup, sampler=call("discrax.samplers:dlmc")
+    )
 
 
 def _by_batch(rows: list[Row]) -> list[Row]:
@@ -133,7 +138,7 @@ def _by_batch(rows: list[Row]) -> list[Row]:
     return [row | {"labels": split(row["labels"])} for row in rows]
 
 
-def _against_rows(title: str, metric: str, ylabel: str):
+def _against_rows(title: str, metric: str, ylabel: str) -> Figure:
     return figure(
         title, "errors", _by_batch, metrics=(metric,), logx=True, logy=True, xlabel="rows looked at by a chain",
         ylabel=ylabel, panels=("n", "batch"),
@@ -153,9 +158,9 @@ _WEIGHTED = _against_rows("Gelman-Rubin statistic of weighted draws", "weighted_
 )
 def figure03(size: Size) -> Iterator[Cell]:
     if size is Size.QUICK:
-        yield from _compared(size, 5_000, 4, (50,), 20, 1)
+        yield from _comparison_cells(size, 5_000, 4, (50,), 20, 1)
     else:
-        yield from _compared(size, 100_000, 9, (625, 100), *_EFFORT[size])
+        yield from _comparison_cells(size, 100_000, 9, (625, 100), *_EFFORT[size])
 
 
 @suite(
@@ -165,9 +170,9 @@ def figure03(size: Size) -> Iterator[Cell]:
 )
 def figure06(size: Size) -> Iterator[Cell]:
     if size is Size.QUICK:
-        yield from _compared(size, 5_000, 8, (50,), 20, 1, with_oracle=True)
+        yield from _comparison_cells(size, 5_000, 8, (50,), 20, 1, with_oracle=True)
     else:
-        yield from _compared(size, 100_000, 25, (1_000,), *_EFFORT[size], with_oracle=True)
+        yield from _comparison_cells(size, 100_000, 25, (1_000,), *_EFFORT[size], with_oracle=True)
 
 
 @suite("sgdld/figure07", "the same with 50 coefficients: how fast chains forget where they began", _RHAT, _WEIGHTED)
@@ -175,8 +180,8 @@ def figure07(size: Size) -> Iterator[Cell]:
     rows, distinct, batch = (5_000, 8, 50) if size is Size.QUICK else (100_000, 25, 1_000)
     steps = (20 if size is Size.QUICK else _EFFORT[size][0]) * rows // batch
     for h in (0.6, 0.3):
-        yield from _chosen(
-            f"SGDLD-{h}", size, rows, distinct, batch, steps, sampler=call("discrax.samplers:sgdld", step_size=h)
+        yield from _selection_cells(
+            f"SGDLD-{h}", size, (rows, distinct, batch), steps, sampler=call("discrax.samplers:sgdld", step_size=h)
         )
 
 
@@ -211,7 +216,7 @@ def control_variates(size: Size) -> Iterator[Cell]:
         for controlled in (False, True):
             name = f"SGDLD-0.3, batch {batch}{', controlled' if controlled else ''}"
             steps = min(20_000, 20 * rows // batch)
-            yield from _chosen(
-                name, size, rows, distinct, batch, steps, sampler=call("discrax.samplers:sgdld", step_size=0.3),
+            yield from _selection_cells(
+                name, size, (rows, distinct, batch), steps, sampler=call("discrax.samplers:sgdld", step_size=0.3),
                 controlled=controlled, seeds=seeds,
             )  # fmt: skip

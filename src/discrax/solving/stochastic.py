@@ -36,7 +36,7 @@ _MOST_AT_ONCE = 256  # mini-batches
 
 
 @dataclass(frozen=True, eq=False)
-class Expected:
+class StochasticSolution:
     """The best state that was found, and what it costs in expectation."""
 
     x: Integer[np.ndarray, "*shape"] = field(repr=False)
@@ -59,7 +59,7 @@ def minimise_expected(
     init: Integer[Array | np.ndarray, "..."] | None = None,
     num_rescoring: int = 10_000,
     num_evaluation: int = 10_000,
-) -> Expected:
+) -> StochasticSolution:
     """Samples, scores the chains' last states, and evaluates the best of them.
 
     - `sampler`: a kernel for stochastic targets with a falling temperature, such as `discrax.samplers.sgdld`.
@@ -93,14 +93,14 @@ def minimise_expected(
         scores, is_complete = np.full(1, np.nan), result.is_complete
         if num_chains > 1:
             begin = time.perf_counter()
-            found = _scored(for_rescoring, target, states, num_rescoring)
+            found = _score(for_rescoring, target, states, num_rescoring)
             scores, is_complete = found.costs, is_complete and found.is_complete
             interrupts.requested = not is_complete
             seconds += time.perf_counter() - begin - found.compile_seconds
             compile_seconds += found.compile_seconds
             chosen = states[np.argmin(np.nan_to_num(scores, nan=np.inf))]
-        last = _scored(for_evaluation, target, chosen[None], num_evaluation)
-    return Expected(
+        last = _score(for_evaluation, target, chosen[None], num_evaluation)
+    return StochasticSolution(
         chosen,
         float(last.costs[0]),
         float(last.errors[0]),
@@ -120,22 +120,22 @@ def expected_costs(
     """
     _check_target(target)
     _check_positive(num_batches=num_batches)
-    found = _scored(random.as_threefry(key), target, states, num_batches)
+    found = _score(random.as_threefry(key), target, states, num_batches)
     if not found.is_complete:
         raise KeyboardInterrupt
     return found.costs, found.errors, found.compile_seconds
 
 
-class _Scored(NamedTuple):
+class _Scores(NamedTuple):
     costs: Float[np.ndarray, " states"]
     errors: Float[np.ndarray, " states"]
     compile_seconds: float
     is_complete: bool  # False if there were fewer mini-batches
 
 
-def _scored(
+def _score(
     key: PRNGKeyArray, target: StochasticTarget, states: Integer[Array | np.ndarray, "states *shape"], num_batches: int
-) -> _Scored:
+) -> _Scores:
     """Interrupted, what the first mini-batches say: at least as many as are drawn at once."""
     states = jnp.asarray(states, target.space.dtype)
     numbers = len(states) * target.space.num_sites * target.space.num_levels
@@ -152,7 +152,7 @@ def _scored(
     costs = np.concatenate(pieces, axis=1)[:, :num_batches]
     count = costs.shape[1]
     errors = costs.std(axis=1, ddof=1) / math.sqrt(count) if count > 1 else np.full(len(states), np.nan)
-    return _Scored(costs.mean(axis=1), errors, compile_seconds, count == num_batches)
+    return _Scores(costs.mean(axis=1), errors, compile_seconds, count == num_batches)
 
 
 def _costs(
@@ -167,7 +167,7 @@ def _costs(
     places = start + jnp.arange(count, dtype=start.dtype)
     batches = jax.vmap(lambda place: target.draw(random.fold_in(key, place), place))(places)
 
-    def of_state(x):
+    def of_state(x: Integer[Array, "*shape"]) -> Float[Array, " count"]:
         e = target.space.embed(x)
         return -jax.vmap(lambda xi: target.psi(e, xi))(batches)
 
@@ -177,7 +177,7 @@ def _costs(
 @checked_arguments
 def sample_average(
     target: FacilityLocation, num_scenarios: int, seconds: float, seed: int = 0, *, num_evaluation: int = 10_000
-) -> Expected:
+) -> StochasticSolution:
     """The best state for the mean over `num_scenarios` scenarios that HiGHS finds in so many seconds.
 
     In variables x_ij (is customer j given to facility i), y_i, both 0 or 1, and s_ik >= 0 for each scenario k,
@@ -218,10 +218,10 @@ def sample_average(
     y = found.x[at.size : num_integers] > 0.5
     x = np.concatenate([y, at.argmax(axis=0)]).astype(target.space.dtype)
     (cost,), (error,), compiling = expected_costs(for_evaluation, target, x[None], num_evaluation)
-    return Expected(x, float(cost), float(error), taken, compiling, np.array([found.fun]))
+    return StochasticSolution(x, float(cost), float(error), taken, compiling, np.array([found.fun]))
 
 
-def _integer_program(target: FacilityLocation, d: Float[np.ndarray, "scenarios customers"]):
+def _integer_program(target: FacilityLocation, d: Float[np.ndarray, "scenarios customers"]) -> tuple:
     """Costs, matrix, and bounds of its rows; variables are x_ij, then y_i, then s_ik, and rows j, then (k, i)."""
     from scipy import sparse
 

@@ -1,7 +1,7 @@
 import itertools
-import os
 import signal
 from dataclasses import replace
+from types import SimpleNamespace
 
 import jax
 import numpy as np
@@ -15,7 +15,8 @@ from discrax.bench.report.grid import make_grid
 from discrax.problems.circuits import ApproximateCircuit
 from discrax.problems.facility import FacilityLocation
 from discrax.samplers.schedules import Geometric, Power
-from discrax.solving.expected import expected_costs, minimise_expected, sample_average
+from discrax.solving import stochastic
+from discrax.solving.stochastic import expected_costs, minimise_expected, sample_average
 from discrax.targets import Bernoulli
 
 KERNEL = dx.samplers.sgdld(step_size=Power(100.0, 10.0, 0.3), temperature=Geometric(200.0, 0.99))
@@ -31,7 +32,7 @@ def legal_states(problem):
     return np.array(list(itertools.product(*codes)), problem.space.dtype)
 
 
-def test_the_best_of_a_small_problem_is_found():
+def assert_the_best_is_found():
     problem = small_problem()
     states = legal_states(problem)
     costs, errors, _ = expected_costs(jax.random.key(5), problem, states, 2000)
@@ -46,11 +47,24 @@ def test_the_best_of_a_small_problem_is_found():
     assert found.seconds > 0
 
 
+def test_the_best_of_a_small_problem_is_found():
+    assert_the_best_is_found()
+
+
+def test_the_best_is_not_found_by_a_search_that_does_nothing(monkeypatch):
+    def idle(*_, init, **__):
+        return SimpleNamespace(states=SimpleNamespace(x=init), seconds=1.0, compile_seconds=0.0, is_complete=True)
+
+    monkeypatch.setattr(stochastic, "sample", idle)
+    with pytest.raises(AssertionError):
+        assert_the_best_is_found()
+
+
 def test_costs_are_means_over_the_same_batches_in_pieces(monkeypatch):
     problem = small_problem()
     states = problem.init(jax.random.key(0), 3)
     together = expected_costs(jax.random.key(1), problem, states, 100)
-    monkeypatch.setattr("discrax.solving.expected._MOST_AT_ONCE", 30)
+    monkeypatch.setattr("discrax.solving.stochastic._MOST_AT_ONCE", 30)
     pieces = expected_costs(jax.random.key(1), problem, states, 100)
     np.testing.assert_allclose(together[0], pieces[0], rtol=1e-6)
     alone = expected_costs(jax.random.key(1), problem, states[1:2], 100)
@@ -72,7 +86,7 @@ def test_highs_solves_the_sample_average():
     problem = small_problem()
     found = sample_average(problem, 16, 20.0, num_evaluation=500)
     # Its own objective is the least mean over its scenarios, of all states.
-    from discrax.solving.expected import _three_keys
+    from discrax.solving.stochastic import _three_keys
 
     d = problem._demands(_three_keys(jax.random.key(0))[0], 16)
     costs = np.asarray(jax.jit(jax.vmap(lambda x: problem.cost(x, d).mean()))(legal_states(problem)))
@@ -102,16 +116,14 @@ def test_bad_input_is_a_sentence(as_a_user):
 
 def test_a_signal_ends_the_search_with_what_it_has(monkeypatch):
     """In the search, in scoring, and in the evaluation of the best."""
-    from discrax.solving import expected
-
-    sampled = expected.sample
+    sampled = stochastic.sample
     settings = {"num_chains": 16, "num_steps": 500, "num_rescoring": 1000, "num_evaluation": 1000}
 
     def interrupted(*arguments, **options):
         return replace(sampled(*arguments, **options), is_complete=False)
 
     with monkeypatch.context() as patched:
-        patched.setattr(expected, "sample", interrupted)
+        patched.setattr(stochastic, "sample", interrupted)
         found = minimise_expected(jax.random.key(0), small_problem(), KERNEL, **settings)
         assert not found.is_complete
         assert np.isfinite(found.cost)
@@ -123,13 +135,13 @@ def test_a_signal_ends_the_search_with_what_it_has(monkeypatch):
         def run(arguments):
             seen.append(len(arguments[2]))
             if seen.count(len(arguments[2])) == 2 and len(arguments[2]) == size:
-                os.kill(os.getpid(), signal.SIGTERM)
+                signal.raise_signal(signal.SIGTERM)
             return program(arguments)
 
         return run, seconds
 
-    compiled = expected.compiled
-    monkeypatch.setattr(expected, "compiled", compiled_with_a_signal)
+    compiled = stochastic.compiled
+    monkeypatch.setattr(stochastic, "compiled", compiled_with_a_signal)
     for size in (16, 1):  # in scoring, in the evaluation
         seen = []
         found = minimise_expected(jax.random.key(0), small_problem(), KERNEL, **settings)
@@ -156,12 +168,12 @@ def numbers_of(cell):
 @pytest.mark.slow
 def test_cells_of_facilities():
     target = call("discrax.problems.facility:FacilityLocation.simulated", seed=0, num_facilities=3, num_customers=4)
-    sampler = call("discrax.bench.experiments.stochastic_costs:annealed", hot=200.0, num_steps=300)
-    measure = call("discrax.bench.experiments.stochastic_costs:searched", num_rescoring=300, num_evaluation=500)
+    sampler = call("discrax.bench.experiments.stochastic_costs:facility_sampler", hot=200.0, num_steps=300)
+    measure = call("discrax.bench.experiments.stochastic_costs:search", num_rescoring=300, num_evaluation=500)
     cell = Cell((("sampler", "SGDLD"),), target, sampler, Budget(8, 0, 300), measure=measure, adaptation=None)
     found = numbers_of(cell)
     measure = call(
-        "discrax.bench.experiments.stochastic_costs:programmed", num_scenarios=32, seconds=10.0, num_evaluation=500
+        "discrax.bench.experiments.stochastic_costs:integer_program", num_scenarios=32, seconds=10.0, num_evaluation=500
     )
     nobody = call("discrax.bench.experiments.stochastic_costs:no_sampler")
     exact = numbers_of(Cell((("sampler", "HiGHS"),), target, nobody, Budget(8, 0, 300), measure=measure))

@@ -1,0 +1,34 @@
+"""Measures of samplers that see mini-batches, on draws that are made up."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from discrax.bench.experiments import stochastic_sampling
+from discrax.bench.plan.cell import Budget, Cell, call
+
+
+def test_the_largest_rhat_is_that_of_the_site_that_mixes_worst():
+    generator = np.random.default_rng(0)
+    draws = (generator.random((4, 500, 3)) < 0.5).astype(np.int8)
+    weights = np.full((4, 500), 1 / 500)
+    assert stochastic_sampling._largest_rhat(draws, weights) == pytest.approx(1, abs=0.02)
+    draws[..., 2] = generator.random((4, 500)) < np.array([0.1, 0.1, 0.9, 0.9])[:, None]
+    assert stochastic_sampling._largest_rhat(draws, weights) > 1.5
+    draws[:2, :, 1], draws[2:, :, 1] = 0, 1
+    assert stochastic_sampling._largest_rhat(draws, weights) is None  # chains that froze, at both levels
+    assert stochastic_sampling._largest_rhat(np.zeros((4, 500, 3), np.int8), weights) is None
+
+
+def test_total_variation_counts_weights():
+    target = call("discrax.targets:GaussianBernoulli", batch_size=1)
+    cell = Cell((("sampler", "s"),), target, call("discrax.samplers:sgdld"), Budget(2, 0, 4))
+    law = target().probabilities
+    states = np.tile(np.arange(len(law)), (2, 1))
+    result = SimpleNamespace(num_chains=2, kept=states, stats={"weight": np.tile(law, (2, 1)), "jump": np.ones(2)})
+    numbers = {each.metric: each.value for each in stochastic_sampling.total_variation().numbers(cell, result)}
+    assert numbers["total_variation"] == pytest.approx(0, abs=1e-6)
+    result.stats["weight"] = np.ones_like(result.stats["weight"])
+    numbers = {each.metric: each.value for each in stochastic_sampling.total_variation().numbers(cell, result)}
+    assert numbers["total_variation"] == pytest.approx(0.5 * np.abs(law - 1 / len(law)).sum())
