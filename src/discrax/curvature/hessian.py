@@ -19,6 +19,7 @@ from jaxtyping import Array, Float, Integer
 from discrax.core.checks import describe
 from discrax.core.programs import compiled
 from discrax.core.target import QuadraticForm, Target, bare, inverse_temperature, offered
+from discrax.curvature.matrices import checked_matrix
 
 ESTIMATORS = ("least squares", "moments")
 LARGEST = 4000  # rows of an estimated, hence dense, W

@@ -151,7 +151,7 @@ def facilities(
     number("seconds", seconds, above=0)
     whole("scenarios", scenarios, least=1)
     target = FacilityLocation.simulated(seed, facilities, customers)
-    annealed: dict[str, Any] = {"step": Power(1000, 100, 0.3), "temperature": Geometric(hot, 0.999)}
+    annealed: dict[str, Any] = {"step_size": Power(1000, 100, 0.3), "temperature": Geometric(hot, 0.999)}
     searches = {
         "SGDLD": sgdld(**annealed),
         "SGDLD without cache": sgdld(**annealed, cache=False),
