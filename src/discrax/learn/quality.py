@@ -13,7 +13,7 @@ from jaxtyping import Float, Integer
 from numpy.typing import ArrayLike
 
 from discrax.core.checks import checked_arguments
-from discrax.learn.frequencies import integer_rows
+from discrax.learn.frequencies import check_codes, integer_rows
 
 _ROWS_AT_ONCE = 1000
 
