@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from discrax.core.checks import describe, number, whole
-from discrax.curvature.matrices import Solution, checked_matrix, dense, import_extra, relative_gap, smallest_eigenvalue
+from discrax.curvature.matrices import Solution, checked_matrix, dense, import_solver, relative_gap, smallest_eigenvalue
 from discrax.curvature.norm import admm_norm, closed_norm
 from discrax.curvature.semidefinite import sdp_norm, sdp_trace
 from discrax.curvature.trace import closed_trace, low_rank_trace
@@ -119,7 +119,7 @@ def smallest_norm(W: Any, *, method: str = "auto", tolerance: float = 1e-3, max_
 def check_and_scale(W: Any) -> tuple[Any, float]:
     """W / scale in double precision, as a CSR array if it came sparse, and the scale."""
     W = checked_matrix(W, tolerance=1e-6)
-    W = import_extra("scipy.sparse").csr_array(W, dtype=float) if hasattr(W, "tocsr") else W
+    W = import_solver("scipy.sparse").csr_array(W, dtype=float) if hasattr(W, "tocsr") else W
     W = (W + W.T) / 2
     scale = float(abs(W).sum(axis=1).max()) or 1.0
     return W / scale, scale

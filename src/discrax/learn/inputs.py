@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 from discrax.adaptation import AcceptanceRate
 from discrax.core import checks
 from discrax.core.driver import Adapter
+from discrax.core.extras import import_extra
 from discrax.core.kernel import Kernel, rated_knob
 from discrax.core.memory import check_host_memory
 from discrax.core.target import Target
@@ -167,8 +168,5 @@ def kernel_of(sampler: str | Kernel, model: Target, refresh: Callable[[Any, Any]
 def adam(learning_rate: float, num_warmup: int = 0) -> Any:
     """The default optimiser; its rate grows linearly over the first `num_warmup` updates, as in the papers."""
     rate = checks.number("learning_rate", learning_rate, above=0)
-    try:
-        import optax
-    except ImportError as error:
-        raise ImportError('Training needs optax, which is missing: pip install "discrax[learn]".') from error
+    optax = import_extra("optax", "Training needs", "learn")
     return optax.adam(optax.schedules.linear_schedule(rate / 100, rate, num_warmup) if num_warmup else rate)

@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Float, Integer
 
 from discrax.core import checks
+from discrax.core.extras import import_extra
 from discrax.core.files import check_writable, write_whole
 from discrax.learn.frequencies import check_codes
 from discrax.learn.mixing import MixingCurve
@@ -158,11 +159,8 @@ def _sheet(
 
 
 def _figure(width: float, height: float) -> Any:
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ImportError('Pictures need matplotlib, which is missing: pip install "discrax[plot]".') from error
-    return Figure(figsize=(width, height), dpi=_DPI, facecolor="white")
+    figures = import_extra("matplotlib.figure", "Pictures need", "plot")
+    return figures.Figure(figsize=(width, height), dpi=_DPI, facecolor="white")
 
 
 def _show(axes: Any, sheet: np.ndarray) -> None:

@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from discrax.core.closures import Captured
+from discrax.core.extras import import_extra
 from discrax.core.files import whole_file
 from discrax.core.kernel import State
 from discrax.sampling.left_out import LeftOut, LeftOutKernel, title_of
@@ -119,12 +120,8 @@ def load(path: str | Path) -> Result:
 
 
 def _xarray() -> Any:
-    try:
-        import h5netcdf  # noqa: F401
-        import xarray
-    except ImportError as error:
-        raise ImportError("Results are stored by xarray and h5netcdf: pip install 'discrax[arviz]'.") from error
-    return xarray
+    import_extra("h5netcdf", "Results are stored by xarray and", "arviz")
+    return import_extra("xarray", "Results are stored by h5netcdf and", "arviz")
 
 
 def _axes(array: np.ndarray) -> tuple[str, ...]:
