@@ -13,7 +13,7 @@ stochastic approximation. Two rules move the logarithm of the scale:
   that keeps changing (a model in training) wants. The last value is frozen.
 """
 
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
@@ -22,10 +22,9 @@ from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from discrax.core.checks import describe, number
-from discrax.core.kernel import Info, Kernel, Knob, State, rated_knob
+from discrax.core.kernel import Info, Kernel, Knob, State, rated_knob, replaced
 from discrax.core.target import Target
 
-RULES = ("robust", "steady")
 _STEADY = 10.0
 _AVERAGING = 4.0  # the weight of step t in the averages grows like t^_AVERAGING
 
@@ -63,12 +62,13 @@ class AcceptanceRate(eqx.Module):
 
     rate: float | Float[Array, ""] | None = None
     rule: str = eqx.field(static=True, default="robust")
+    rules: ClassVar[tuple[str, ...]] = ("robust", "steady")
 
     def __check_init__(self):
         if self.rate is not None and not isinstance(self.rate, Tracer | jax.Array):
             number("rate", self.rate, above=0, below=1)
-        if not isinstance(self.rule, str) or self.rule not in RULES:
-            raise ValueError(f"rule must be {' or '.join(map(repr, RULES))}, but got {describe(self.rule)}.")
+        if not isinstance(self.rule, str) or self.rule not in self.rules:
+            raise ValueError(f"rule must be {' or '.join(map(repr, self.rules))}, but got {describe(self.rule)}.")
 
     def plan(self, target: Target, kernel: Kernel, num_steps: int) -> "AcceptanceRate":
         """With the rate to reach, as a leaf; a ValueError where the kernel has no scale."""
@@ -76,11 +76,12 @@ class AcceptanceRate(eqx.Module):
         if found is None:
             raise ValueError(f"{type(kernel).__name__} has no scale to tune to a rate; pass adaptation=None.")
         # A leaf: runs to different rates share one program.
-        return AcceptanceRate(jnp.asarray(found[1].rate if self.rate is None else self.rate, jnp.float32), self.rule)
+        return replaced(self, rate=jnp.asarray(found[1].rate if self.rate is None else self.rate, jnp.float32))
 
     def init(self, target: Target, kernel: Kernel) -> Memory:
         """What it remembers before the first step."""
-        return first_memory(scale_of(target, kernel)[1])
+        zero = jnp.zeros((), jnp.float32)
+        return Memory(zero, zero, zero, scale_of(target, kernel)[1], zero, zero)
 
     def update(
         self, target: Target, kernel: Kernel, memory: Memory, states: State, info: Info
@@ -99,7 +100,10 @@ class AcceptanceRate(eqx.Module):
         assert self.rate is not None
         if self.rule == "robust":
             kernel, _ = with_scale(target, kernel, memory.mean_log_scale)
-        return kernel, report_of(target, kernel, memory, float(self.rate), self.rule)
+        name, _, knob = scale_of(target, kernel)
+        rate = round(float(self.rate), 6)  # a float32 says 0.574 with noise in its ninth digit
+        reached, steps = float(memory.mean_rate), int(memory.steps)
+        return kernel, AcceptanceReport(name, float(knob.value), rate, reached, steps, self.rule)
 
 
 # What every rule that tunes to a rate does.
@@ -120,12 +124,6 @@ def with_scale(target: Target, kernel: Kernel, log_scale: Float[Array, ""]) -> t
     return kernel.with_knobs(**{name: value}), knob.to_scale(value).astype(jnp.float32)
 
 
-def first_memory(log_scale: Float[Array, ""]) -> Memory:
-    """The memory of tuning before its first step."""
-    zero = jnp.zeros((), jnp.float32)
-    return Memory(zero, zero, zero, log_scale, zero, zero)
-
-
 def next_memory(
     memory: Memory,
     accept_prob: Float[Array, ""],
@@ -144,10 +142,3 @@ def next_memory(
         memory.mean_log_scale + share * (log_scale - memory.mean_log_scale),
         memory.mean_rate + share * (accept_prob - memory.mean_rate),
     )
-
-
-def report_of(target: Target, kernel: Kernel, memory: Memory, rate: float, rule: str) -> AcceptanceReport:
-    """What was asked for, reached and chosen."""
-    name, _, knob = scale_of(target, kernel)
-    # A float32 says 0.574 with noise in its ninth digit.
-    return AcceptanceReport(name, float(knob.value), round(rate, 6), float(memory.mean_rate), int(memory.steps), rule)

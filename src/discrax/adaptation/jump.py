@@ -7,7 +7,7 @@ does. From a bad start it arrives in tens of windows, and it does not stay on a 
 """
 
 import itertools
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
@@ -37,18 +37,12 @@ class ProbePlan(NamedTuple):
 class JumpProbes(Windowed):
     """Coordinate probes of one or more knobs; `names=None` takes all that the kernel has."""
 
-    names: tuple[str, ...] | None = eqx.field(static=True, default=None)
-    window: int | None = eqx.field(static=True, default=None)
-    num_windows: int = eqx.field(static=True, default=0)
     grid: tuple[tuple[float, ...], ...] = eqx.field(static=True, default=())
+    title: ClassVar[str] = "probes"
 
     def __check_init__(self):
         if not isinstance(self.grid, tuple):
             raise TypeError(f"grid must be a tuple of settings, but got {describe(self.grid)}.")
-
-    @property
-    def title(self) -> str:
-        return "probes"
 
     def schedule(self, tries: dict[str, tuple[float, ...]], num_steps: int) -> tuple[int, dict[str, Any]]:
         """The grid has all combinations of the values; a short warm-up leaves every second out, but not the last."""

@@ -53,9 +53,10 @@ class Memory(NamedTuple):
 class Windowed(eqx.Module):
     """A rule that tries a setting a window. A subclass says what to try next."""
 
-    names: eqx.AbstractVar[tuple[str, ...] | None]  # of the knobs; None until planned for those that the kernel has
-    window: eqx.AbstractVar[int | None]  # steps; None until planned
-    num_windows: eqx.AbstractVar[int]
+    names: tuple[str, ...] | None = eqx.field(static=True, default=None)  # None: all that the kernel has
+    window: int | None = eqx.field(static=True, default=None)  # steps; None until planned
+    num_windows: int = eqx.field(static=True, default=0)
+    title: eqx.AbstractClassVar[str]  # the rule, for reports
     most_knobs: ClassVar[int | None] = None  # that it tunes if none is named
 
     def __check_init__(self):
@@ -66,11 +67,6 @@ class Windowed(eqx.Module):
             raise TypeError(f"names must be a tuple of knobs, such as ('sigma',), or None for all, but got {names!r}.")
         if self.window is not None:
             whole("window", self.window, least=1, most=10**9)
-
-    @property
-    @abstractmethod
-    def title(self) -> str:
-        """The rule, for reports."""
 
     @abstractmethod
     def first_plan(self, values: Float[Array, " knobs"]) -> Any:

@@ -66,9 +66,9 @@ class Kernel(eqx.Module):
     capacity: ClassVar[int | None] = None  # a static field where arrays of what a step changes have a size; it may grow
     evaluates_levels: ClassVar[bool] = False  # a step evaluates the target at every level of a site, or of all sites
 
-    @abstractmethod
     def init(self, target: Target, x: Integer[Array, "*shape"]) -> State:
-        """The state of a chain that starts at x."""
+        """The state of a chain that starts at x; by default its cache is the log-ratios of all single-site changes."""
+        return start_state(target, x)
 
     @abstractmethod
     def step(self, key: PRNGKeyArray, target: Target, state: State) -> tuple[State, Info]:

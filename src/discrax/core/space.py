@@ -31,9 +31,9 @@ from discrax.core.sites import Frozen, checked_levels, checked_shape, code_dtype
 class Space(eqx.Module):
     """Base of Binary, Spin, Ordinal and Categorical."""
 
-    shape: eqx.AbstractVar[tuple[int, ...]]
-    frozen: eqx.AbstractVar[Frozen | None]
-    num_levels: eqx.AbstractVar[int]  # of the site that has most
+    shape: tuple[int, ...] = eqx.field(static=True)
+    frozen: Frozen | None
+    num_levels: int = eqx.field(static=True)  # of the site that has most
     counts: eqx.AbstractVar[Int[Array, "*shape"] | None]  # levels of each site; None where all have as many
 
     @abstractmethod
@@ -53,9 +53,9 @@ class Space(eqx.Module):
     def smallest_squared_move(self) -> Float[Array, ""]:
         """The smallest non-zero value of `squared_moves`."""
 
-    @abstractmethod
     def distance(self, x: Integer[Array, "..."], y: Integer[Array, "..."]) -> Float[Array, ""]:
         """The jump distance of the papers: Hamming, or L1 between the values of an ordinal grid."""
+        return hamming(x, y)
 
     @property
     def dtype(self) -> np.dtype:
@@ -203,18 +203,16 @@ def hamming(x: Integer[Array, "..."], y: Integer[Array, "..."]) -> Float[Array, 
     return jnp.sum(x != y, dtype=jnp.float32)
 
 
-class Binary(_Scalar):
-    """Sites in {0, 1}: the embedding is the code."""
-
-    shape: tuple[int, ...] = eqx.field(static=True)
-    frozen: Frozen | None
-    num_levels: int = eqx.field(static=True)
-
+class _TwoLevels(_Scalar):
     def __init__(
         self, shape: int | Sequence[int], *, frozen: ArrayLike | None = None, frozen_codes: ArrayLike | None = None
     ):
         self.shape, self.num_levels = checked_shape(shape), 2
         self.frozen = freeze(self.shape, 2, frozen, frozen_codes)
+
+
+class Binary(_TwoLevels):
+    """Sites in {0, 1}: the embedding is the code."""
 
     @property
     def values(self) -> Float[Array, " levels"]:
@@ -223,22 +221,9 @@ class Binary(_Scalar):
     def embed(self, x: Integer[Array, "*shape"]) -> Float[Array, "..."]:
         return x.astype(_float())
 
-    def distance(self, x: Integer[Array, "..."], y: Integer[Array, "..."]) -> Float[Array, ""]:
-        return hamming(x, y)
 
-
-class Spin(_Scalar):
+class Spin(_TwoLevels):
     """Sites in {-1, +1}: code 0 is -1 and code 1 is +1."""
-
-    shape: tuple[int, ...] = eqx.field(static=True)
-    frozen: Frozen | None
-    num_levels: int = eqx.field(static=True)
-
-    def __init__(
-        self, shape: int | Sequence[int], *, frozen: ArrayLike | None = None, frozen_codes: ArrayLike | None = None
-    ):
-        self.shape, self.num_levels = checked_shape(shape), 2
-        self.frozen = freeze(self.shape, 2, frozen, frozen_codes)
 
     @property
     def values(self) -> Float[Array, " levels"]:
@@ -247,16 +232,10 @@ class Spin(_Scalar):
     def embed(self, x: Integer[Array, "*shape"]) -> Float[Array, "..."]:
         return 2 * x.astype(_float()) - 1
 
-    def distance(self, x: Integer[Array, "..."], y: Integer[Array, "..."]) -> Float[Array, ""]:
-        return hamming(x, y)
-
 
 class Ordinal(_Scalar):
     """Sites on a grid of increasing numbers; code c stands for `values[c]`."""
 
-    shape: tuple[int, ...] = eqx.field(static=True)
-    frozen: Frozen | None
-    num_levels: int = eqx.field(static=True)
     grid: Float[Array, " levels"]
 
     def __init__(
@@ -298,9 +277,6 @@ class Categorical(Space):
     vectors are as long as the longest.
     """
 
-    shape: tuple[int, ...] = eqx.field(static=True)
-    frozen: Frozen | None
-    num_levels: int = eqx.field(static=True)
     counts: Int[Array, "*shape"] | None
 
     def __init__(
@@ -331,6 +307,3 @@ class Categorical(Space):
     @property
     def smallest_squared_move(self) -> Float[Array, ""]:
         return jnp.array(2.0, _float())
-
-    def distance(self, x: Integer[Array, "..."], y: Integer[Array, "..."]) -> Float[Array, ""]:
-        return hamming(x, y)

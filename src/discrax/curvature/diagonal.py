@@ -21,8 +21,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from discrax.core.checks import describe, number, real_array, whole
-from discrax.curvature.matrices import Solution, dense, import_extra, relative_gap, smallest_eigenvalue
+from discrax.core.checks import describe, number, whole
+from discrax.curvature.matrices import Solution, checked_matrix, dense, import_solver, relative_gap, smallest_eigenvalue
 from discrax.curvature.norm import admm_norm, closed_norm
 from discrax.curvature.semidefinite import sdp_norm, sdp_trace
 from discrax.curvature.trace import closed_trace, low_rank_trace
@@ -118,16 +118,8 @@ def smallest_norm(W: Any, *, method: str = "auto", tolerance: float = 1e-3, max_
 
 def check_and_scale(W: Any) -> tuple[Any, float]:
     """W / scale in double precision, as a CSR array if it came sparse, and the scale."""
-    is_sparse = hasattr(W, "tocsr")
-    if is_sparse:
-        real_array("W", W.data)
-    W = import_extra("scipy.sparse").csr_array(W, dtype=float) if is_sparse else real_array("W", W)
-    if W.ndim != 2 or W.shape[0] != W.shape[1] or W.shape[0] == 0:
-        raise ValueError(f"W is a square matrix, but got one of shape {W.shape}.")
-    largest = abs(W).max()
-    asymmetry = abs(W - W.T).max()
-    if asymmetry > 1e-6 * largest:
-        raise ValueError(f"W is symmetric, but got W - W.T of up to {asymmetry:.3g}; pass (W + W.T) / 2.")
+    W = checked_matrix(W, tolerance=1e-6)
+    W = import_solver("scipy.sparse").csr_array(W, dtype=float) if hasattr(W, "tocsr") else W
     W = (W + W.T) / 2
     scale = float(abs(W).sum(axis=1).max()) or 1.0
     return W / scale, scale

@@ -16,9 +16,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Integer
 
-from discrax.core.checks import describe, real_array
+from discrax.core.checks import describe
 from discrax.core.programs import compiled
 from discrax.core.target import QuadraticForm, Target, bare, inverse_temperature, offered
+from discrax.curvature.matrices import checked_matrix
 
 ESTIMATORS = ("least squares", "moments")
 LARGEST = 4000  # rows of an estimated, hence dense, W
@@ -38,23 +39,6 @@ class Hessian:
         checked_matrix(self.matrix, "matrix")
         if not isinstance(self.origin, str):
             raise TypeError(f"origin must be words, but got {describe(self.origin)}.")
-
-
-def checked_matrix(W: Any, name: str = "W") -> Any:
-    """A symmetric matrix as numpy array (or scipy.sparse as it is); a ValueError says what is wrong."""
-    is_sparse = hasattr(W, "tocoo")
-    W = W if is_sparse else real_array(name, W)
-    if W.ndim != 2 or W.shape[0] != W.shape[1] or not W.shape[0]:
-        raise ValueError(f"{name} must be a square matrix, but got shape {W.shape}.")
-    if is_sparse:
-        real_array(name, W.data)
-    asymmetry, size = abs(W - W.T).max(), abs(W).max()
-    if asymmetry > 1e-5 * max(size, 1e-30):
-        raise ValueError(
-            f"{name} must be symmetric, but it differs from its transpose by up to {asymmetry:.3g}; "
-            f"pass ({name} + {name}.T) / 2."
-        )
-    return W
 
 
 def exact_hessian(target: Target) -> Hessian | None:

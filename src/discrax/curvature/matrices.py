@@ -1,9 +1,11 @@
 """Symmetric matrices, dense or CSR, and what the solvers of diagonals have in common."""
 
-from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
+
+from discrax.core.checks import real_array
+from discrax.core.extras import import_extra
 
 LARGEST_DENSE = 1500  # up to here all eigenvalues are computed, beyond it the smallest by Lanczos
 ROUNDING = 1e-7  # of the eigenvalues of W / scale
@@ -24,13 +26,26 @@ def relative_gap(objective: float, bound: float, of_identity: float) -> float:
     return (objective - bound) / max(abs(objective), _TINY * of_identity)
 
 
-def import_extra(module: str) -> Any:
-    """A module of the extra."""
-    try:
-        return import_module(module)
-    except ImportError as error:
-        package = module.split(".")[0]
-        raise ImportError(f'Diagonals need {package}, which is missing: pip install "discrax[curvature]".') from error
+def import_solver(module: str) -> Any:
+    """A module of the extra for diagonals."""
+    return import_extra(module, "Diagonals need", "curvature")
+
+
+def checked_matrix(W: Any, name: str = "W", *, tolerance: float = 1e-5) -> Any:
+    """A symmetric matrix as numpy array (or scipy.sparse as it is); a ValueError says what is wrong."""
+    is_sparse = hasattr(W, "tocoo")
+    W = W if is_sparse else real_array(name, W)
+    if W.ndim != 2 or W.shape[0] != W.shape[1] or not W.shape[0]:
+        raise ValueError(f"{name} must be a square matrix, but got shape {W.shape}.")
+    if is_sparse:
+        real_array(name, W.data)
+    asymmetry, size = abs(W - W.T).max(), abs(W).max()
+    if asymmetry > tolerance * max(size, 1e-30):
+        raise ValueError(
+            f"{name} must be symmetric, but it differs from its transpose by up to {asymmetry:.3g}; "
+            f"pass ({name} + {name}.T) / 2."
+        )
+    return W
 
 
 def dense(W: Any) -> np.ndarray:
@@ -40,7 +55,7 @@ def dense(W: Any) -> np.ndarray:
 
 def plus_diagonal(W: Any, values: np.ndarray) -> Any:
     """W + D, sparse where W is."""
-    return W + (np.diag(values) if isinstance(W, np.ndarray) else import_extra("scipy.sparse").diags_array(values))
+    return W + (np.diag(values) if isinstance(W, np.ndarray) else import_solver("scipy.sparse").diags_array(values))
 
 
 def smallest_eigenvalue(W: Any, accuracy: float = 1e-6) -> tuple[float, float]:
@@ -55,7 +70,7 @@ def smallest_eigenvalue(W: Any, accuracy: float = 1e-6) -> tuple[float, float]:
         return value - 1e-14 * num_sites, value
     start = np.random.default_rng(0).standard_normal(num_sites)
     shifted = plus_diagonal(W, np.full(num_sites, -3.0))
-    eigsh = import_extra("scipy.sparse.linalg").eigsh
+    eigsh = import_solver("scipy.sparse.linalg").eigsh
     (value,), vectors = eigsh(shifted, k=1, which="LM", tol=accuracy / 4, v0=start, ncv=32)
     residual = np.linalg.norm(shifted @ vectors[:, 0] - value * vectors[:, 0])
     return float(value + 3 - residual), float(value + 3)
@@ -70,7 +85,7 @@ def lift(W: Any, values: np.ndarray, tolerance: float) -> np.ndarray:
 
 def off_diagonal(W: Any) -> Any:
     """W without its diagonal, as a CSR array."""
-    graph = import_extra("scipy.sparse").csr_array(W)
+    graph = import_solver("scipy.sparse").csr_array(W)
     graph = plus_diagonal(graph, -graph.diagonal()).tocsr()
     graph.eliminate_zeros()
     return graph

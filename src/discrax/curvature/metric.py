@@ -29,10 +29,7 @@ from discrax.core.xla import materialised
 class Metric(eqx.Module):
     """M = W + D, as its products and its Gaussian noise."""
 
-    @property
-    @abstractmethod
-    def diagonal(self) -> Float[Array, "*n"]:
-        """D: a number, or one per row."""
+    diagonal: eqx.AbstractVar[Float[Array, "*n"]]  # D: a number, or one per row
 
     @abstractmethod
     def product(self, z: Float[Array, "n *levels"]) -> Float[Array, "n *levels"]:
@@ -107,7 +104,7 @@ class Spectral(Metric):
 class DenseRoot(Metric):
     """M by a dense square root."""
 
-    diagonal_values: Float[Array, " m"]
+    diagonal: Float[Array, " m"]
     root: Float[Array, "m m"]
     matrix: Float[Array, "m m"]
 
@@ -118,10 +115,6 @@ class DenseRoot(Metric):
         root = vectors * np.sqrt(np.maximum(values, 0))
         to_float = lambda a: jnp.asarray(a, jnp.result_type(float))  # noqa: E731
         return cls(to_float(diagonal), to_float(root), to_float(root @ root.T))
-
-    @property
-    def diagonal(self) -> Float[Array, "*n"]:
-        return self.diagonal_values
 
     def product(self, z: Float[Array, "n *levels"]) -> Float[Array, "n *levels"]:
         return _matmul(self.matrix, z)
@@ -152,7 +145,7 @@ class Table(eqx.Module):
 class Edges(Metric):
     """M by noise on the edges of a graph, where its diagonal dominates."""
 
-    diagonal_values: Float[Array, " n"]
+    diagonal: Float[Array, " n"]
     matrix: Table
     incidence: Table  # from noise on edges, and on sites where M_ii > sum_j |W_ij|, to sites
 
@@ -189,10 +182,6 @@ class Edges(Metric):
         )
         return cls(jnp.asarray(diagonal, jnp.result_type(float)), matrix, incidence)
 
-    @property
-    def diagonal(self) -> Float[Array, "*n"]:
-        return self.diagonal_values
-
     def product(self, z: Float[Array, "n *levels"]) -> Float[Array, "n *levels"]:
         return self.matrix.product(z)
 
@@ -203,7 +192,7 @@ class Edges(Metric):
 class SparseRoot(Metric):
     """M = L L' by a sparse L."""
 
-    diagonal_values: Float[Array, " n"]
+    diagonal: Float[Array, " n"]
     root: Table
     transposed: Table
 
@@ -218,10 +207,6 @@ class SparseRoot(Metric):
             Table.of(rows, columns, values, (n, n)),
             Table.of(columns, rows, values, (n, n)),
         )
-
-    @property
-    def diagonal(self) -> Float[Array, "*n"]:
-        return self.diagonal_values
 
     def product(self, z: Float[Array, "n *levels"]) -> Float[Array, "n *levels"]:
         return self.root.product(self.transposed.product(z))

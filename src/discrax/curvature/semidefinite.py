@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from discrax.curvature.matrices import Solution, import_extra, lift, relative_gap, rescale
+from discrax.curvature.matrices import Solution, import_solver, lift, relative_gap, rescale
 from discrax.curvature.norm import feasible, norm_bound, price_of_trace
 
 
@@ -37,7 +37,7 @@ def solve_by_clarabel(W: Any, cost: np.ndarray) -> tuple[np.ndarray, list[np.nda
     a product of cones; a symmetric matrix is the stacked columns of its upper triangle, entries off the diagonal times
     sqrt 2.
     """
-    clarabel, sparse = import_extra("clarabel"), import_extra("scipy.sparse")
+    clarabel, sparse = import_solver("clarabel"), import_solver("scipy.sparse")
     num_sites = W.shape[0]
     num_matrices = 1 + len(cost) - num_sites
     size = num_sites * (num_sites + 1) // 2

@@ -59,6 +59,8 @@ def chi_square(counts: np.ndarray, probabilities: np.ndarray) -> float:
 
     A ValueError where so few draws were made that nothing is left to compare: then there is no evidence.
     """
+    from scipy.special import gammaincc  # comes with jax; slow to import
+
     counts, probabilities = real_array("counts", counts), real_array("probabilities", probabilities)
     if counts.shape != probabilities.shape or counts.ndim != 1:
         raise ValueError(
@@ -81,35 +83,7 @@ def chi_square(counts: np.ndarray, probabilities: np.ndarray) -> float:
         )
     statistic = float(((observed - expected) ** 2 / expected).sum())
     # The chi-square tail: the regularised upper incomplete gamma function, in double precision whatever JAX's default.
-    return _upper_gamma((len(expected) - 1) / 2, statistic / 2)
-
-
-def _upper_gamma(a: float, x: float) -> float:
-    """Q(a, x) by its series or its continued fraction (Abramowitz and Stegun 6.5.29, 6.5.31)."""
-    if x <= 0:
-        return 1.0
-    scale = math.exp(-x + a * math.log(x) - math.lgamma(a))
-    if x < a + 1:
-        term = total = 1 / a
-        for n in range(1, 10_000):
-            term *= x / (a + n)
-            total += term
-            if term < total * 1e-15:
-                break
-        return max(0.0, 1 - scale * total)
-    tiny = 1e-300
-    b = x + 1 - a
-    c, d = 1 / tiny, 1 / b
-    fraction = d
-    for n in range(1, 10_000):
-        step = -n * (n - a)
-        b += 2
-        d = 1 / (step * d + b or tiny)
-        c = b + step / c or tiny
-        fraction *= d * c
-        if abs(d * c - 1) < 1e-15:
-            break
-    return scale * fraction
+    return float(gammaincc((len(expected) - 1) / 2, statistic / 2))
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,7 @@ from numpy.typing import ArrayLike
 from discrax.adaptation import AcceptanceRate
 from discrax.adaptation.acceptance import scale_of, with_scale
 from discrax.core import random
+from discrax.core.checks import whole
 from discrax.core.driver import chunk_length
 from discrax.core.interrupts import Interrupts
 from discrax.core.kernel import Kernel, State, rated_knob, reevaluate, replaced
@@ -114,56 +115,37 @@ def ais(
     """
     key = random.as_threefry(key)
     check_target(target)
-    for name, count, least in (
-        ("num_chains", num_chains, 2),
-        ("num_temperatures", num_temperatures, 1),
-        ("steps", steps, 1),
-    ):
-        if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < least:
-            raise ValueError(f"{name} must be a whole number, at least {least}, but got {count!r}.")
+    whole("num_chains", num_chains, least=2)
+    whole("num_temperatures", num_temperatures, least=1)
+    whole("steps", steps, least=1)
     check_run_memory(target.space, "moments", num_chains, num_temperatures, 0)
     bridge = bridge_to(target, base)
     kernel = build_kernel(sampler, bridge)  # checked before anything is drawn
     if not kernel.is_exact:
         raise ValueError(f"{type(kernel).__name__} does not leave its target invariant, so weights would be wrong.")
-    with Interrupts() as interrupts:  # a part of the temperatures is no estimate: a signal ends it between chunks
-        estimate = _annealed(
-            key, bridge, kernel, num_chains, num_temperatures, steps, wants_progress(progress), interrupts
-        )
-        interrupts.raise_if_requested()
-    return estimate
-
-
-def _annealed(
-    key: PRNGKeyArray,
-    bridge: "AnyBridge",
-    kernel: Kernel,
-    num_chains: int,
-    num_temperatures: int,
-    steps: int,
-    shown: bool,
-    interrupts: Interrupts,
-) -> AIS:
     for_pilot, for_starts, for_chains = split_key(key, 3)
-    kernel, scales = _tune(for_pilot, bridge, kernel, min(num_chains, _PILOT_CHAINS))
-
     keys = split_key(for_chains, num_chains)
-    states = Run.at(keys, bridge, kernel, _draws(for_starts, bridge, num_chains)).ensemble.states
-    _check_start(np.asarray(states.log_prob))
     log_weights, acceptance = np.zeros(num_chains), []
     chunk = chunk_length(num_temperatures, work_per_step(bridge, num_chains) * (steps + 1))
-    with ProgressBar("annealing", num_temperatures, shown) as bar:
-        for done in range(0, num_temperatures, chunk):
-            interrupts.raise_if_requested()
-            count = min(chunk, num_temperatures - done)
-            arguments = (keys, bridge, kernel, scales, states, jnp.asarray(done, jnp.int32))
-            settings = {"count": count, "steps": int(steps), "num_temperatures": int(num_temperatures)}
-            program, _ = compiled(_anneal, arguments, settings)
-            states, gained, accepted = program(arguments)
-            log_weights += np.asarray(gained, np.float64)  # in double precision from chunk to chunk
-            acceptance.append(np.asarray(accepted))
-            bar.advance(count, float(acceptance[-1].mean()))
-    return _estimate(log_weights, np.asarray(states.x), np.concatenate(acceptance))
+    bar = ProgressBar("annealing", num_temperatures, wants_progress(progress))
+    with Interrupts() as interrupts:  # a part of the temperatures is no estimate: a signal ends it between chunks
+        kernel, scales = _tune(for_pilot, bridge, kernel, min(num_chains, _PILOT_CHAINS))
+        states = Run.at(keys, bridge, kernel, _draws(for_starts, bridge, num_chains)).ensemble.states
+        _check_start(np.asarray(states.log_prob))
+        with bar:
+            for done in range(0, num_temperatures, chunk):
+                interrupts.raise_if_requested()
+                count = min(chunk, num_temperatures - done)
+                arguments = (keys, bridge, kernel, scales, states, jnp.asarray(done, jnp.int32))
+                settings = {"count": count, "steps": int(steps), "num_temperatures": int(num_temperatures)}
+                program, _ = compiled(_anneal, arguments, settings)
+                states, gained, accepted = program(arguments)
+                log_weights += np.asarray(gained, np.float64)  # in double precision from chunk to chunk
+                acceptance.append(np.asarray(accepted))
+                bar.advance(count, float(acceptance[-1].mean()))
+        estimate = _estimate(log_weights, np.asarray(states.x), np.concatenate(acceptance))
+        interrupts.raise_if_requested()
+    return estimate
 
 
 # Compiled: op by op these are slow.

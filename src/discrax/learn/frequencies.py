@@ -15,11 +15,7 @@ _UNIFORM = 0.02  # the share of the uniform law that is mixed in
 def frequencies(rows: ArrayLike, num_levels: int = 2) -> Float[np.ndarray, "..."]:
     """How often each site is 1, or has each level, over rows of codes; a little mixed with 1/2, see `smoothed`."""
     rows = integer_rows("rows", rows)
-    if rows.min() < 0 or rows.max() >= num_levels:
-        raise ValueError(
-            f"rows must hold codes 0..{num_levels - 1}, but they run from {rows.min()} to {rows.max()}; "
-            "draw dynamic images with `binarise`, or set num_levels."
-        )
+    check_codes("rows", rows, num_levels, "draw dynamic images with `binarise`, or set num_levels")
     return smoothed(shares(rows, num_levels), num_levels)
 
 
@@ -33,6 +29,14 @@ def integer_rows(name: str, rows: ArrayLike) -> Integer[np.ndarray, "rows *sites
         came = checks.describe(rows) if found is None else f"{found.dtype} of shape {found.shape}"
         raise ValueError(f"{name} must be integer codes (rows, *sites), but got {came}.")
     return found
+
+
+def check_codes(name: str, codes: Integer[np.ndarray, "..."], num_levels: int, remedy: str) -> None:
+    """Codes of so many levels, or a sentence that ends with what to do."""
+    if codes.min() < 0 or codes.max() >= num_levels:
+        raise ValueError(
+            f"{name} must hold codes 0..{num_levels - 1}, but they run from {codes.min()} to {codes.max()}; {remedy}."
+        )
 
 
 def smoothed(p: ArrayLike, num_levels: int = 2) -> Float[np.ndarray, "..."]:

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 from discrax.adaptation import AcceptanceRate
 from discrax.core import checks
 from discrax.core.driver import Adapter
+from discrax.core.extras import import_extra
 from discrax.core.kernel import Kernel, rated_knob
 from discrax.core.memory import check_host_memory
 from discrax.core.target import Target
@@ -31,10 +32,7 @@ def check_counts(**counts: int) -> None:
     """Counts are positive whole numbers."""
     for name, count in counts.items():
         most = 2**62 if name == "buffer_size" else 2**31 - 1  # updates and steps are counted in 32 bits
-        if isinstance(count, bool) or not isinstance(count, int | np.integer) or not 1 <= count <= most:
-            raise ValueError(
-                f"{name} must be a positive whole number, at most {most}, but got {checks.describe(count)}."
-            )
+        checks.whole(name, count, least=1, most=most)
 
 
 def rows_of(model: Target, data: ArrayLike | Images) -> tuple[np.ndarray, bool]:
@@ -139,9 +137,7 @@ def adapter_of(adaptation: str | Adapter | None, kernel: Kernel, model: Target, 
     """The rule by which the sampler follows the model, laid out for so many steps."""
     if adaptation is None:
         return None
-    if isinstance(adaptation, str):
-        if adaptation != "auto":
-            raise ValueError(f"adaptation is 'auto', None or a rule of discrax.adaptation, but got {adaptation!r}.")
+    if isinstance(adaptation, str) and adaptation == "auto":
         if rated_knob(kernel, model) is None:
             return None
         adaptation = AcceptanceRate(rule="steady")
@@ -168,11 +164,9 @@ def kernel_of(sampler: str | Kernel, model: Target, refresh: Callable[[Any, Any]
     return kernel
 
 
-@lru_cache(maxsize=64)  # the same object for the same rate, so that programs are shared
-def adam(learning_rate: float) -> Any:
-    """The default optimiser."""
-    try:
-        import optax
-    except ImportError as error:
-        raise ImportError('Training needs optax, which is missing: pip install "discrax[learn]".') from error
-    return optax.adam(learning_rate)
+@lru_cache(maxsize=64)  # the same object for the same numbers, so that programs are shared
+def adam(learning_rate: float, num_warmup: int = 0) -> Any:
+    """The default optimiser; its rate grows linearly over the first `num_warmup` updates, as in the papers."""
+    rate = checks.number("learning_rate", learning_rate, above=0)
+    optax = import_extra("optax", "Training needs", "learn")
+    return optax.adam(optax.schedules.linear_schedule(rate / 100, rate, num_warmup) if num_warmup else rate)

@@ -64,13 +64,12 @@ def mixing_curves(
     if checks.whole("num_chains", num_chains) < 2:
         raise ValueError(f"A standard error takes at least two chains, but num_chains is {num_chains}.")
     _check_counts(num_steps, num_warmup, every)
-    curves = {}
+    curves, shared = {}, {"num_chains": num_chains, "init": np.asarray(init), "progress": progress}
     with Interrupts() as interrupts:
-        first = _log_probs_at(target, init, num_chains)
+        target.space.check(np.asarray(init))
+        first = log_probs_of(target, np.broadcast_to(np.asarray(init), (num_chains, *target.space.shape)))
         for key_of_sampler, (name, sampler) in zip(split_key(key, len(samplers)), samplers.items(), strict=True):
-            result = _run(
-                key_of_sampler, target, sampler, init, num_steps, num_chains, num_warmup, every, _nothing, progress
-            )
+            result = _run(key_of_sampler, target, sampler, _nothing, num_steps, num_warmup, every, **shared)
             interrupts.raise_if_requested()
             values = np.concatenate([first[:, None], result.stats["lp"]], axis=1).astype(np.float64)
             curves[name] = MixingCurve(
@@ -102,7 +101,8 @@ def snapshots(
     check_target(target)
     checks.whole("num_chains", num_chains, least=1)
     _check_counts(num_steps, num_warmup, every)
-    result = _run(key, target, sampler, init, num_steps, num_chains, num_warmup, every, "draws", progress)
+    shared = {"num_chains": num_chains, "init": None if init is None else np.asarray(init), "progress": progress}
+    result = _run(key, target, sampler, "draws", num_steps, num_warmup, every, **shared)
     assert result.draws is not None
     return np.moveaxis(result.draws, 1, 0)
 
@@ -111,37 +111,20 @@ def _run(
     key: PRNGKeyArray,
     target: Target,
     sampler: str | Kernel,
-    init: ArrayLike | None,
+    keep: Any,
     num_steps: int,
-    num_chains: int,
     num_warmup: int,
     every: int,
-    keep: Any,
-    progress: bool | None,
+    **shared: Any,
 ) -> Result:
-    """The run after the kernel was tuned; its draws are `every` steps apart."""
+    """The run after the kernel was tuned; its draws are `every` steps apart. Both take the `shared` settings."""
     for_tuning, for_run = split_key(key, 2)
-    init = None if init is None else np.asarray(init)
     if num_warmup:
-        settings = {"num_warmup": num_warmup, "num_samples": 1, "keep": _nothing, "progress": progress}
-        tuning = sample(for_tuning, target, sampler, num_chains=num_chains, init=init, **settings)
-        _check_complete(tuning)
-        sampler = tuning.kernel
-    result = sample(
-        for_run,
-        target,
-        sampler,
-        num_chains=num_chains,
-        num_warmup=0,
-        num_samples=num_steps // every,
-        thinning=every,
-        init=init,
-        keep=keep,
-        adaptation=None,
-        progress=progress,
-    )
-    _check_complete(result)
-    return result
+        sampler = _sample(
+            for_tuning, target, sampler, num_warmup=num_warmup, num_samples=1, keep=_nothing, **shared
+        ).kernel
+    settings = {"num_warmup": 0, "num_samples": num_steps // every, "thinning": every, "adaptation": None}
+    return _sample(for_run, target, sampler, keep=keep, **settings, **shared)
 
 
 def _check_counts(num_steps: int, num_warmup: int, every: int) -> None:
@@ -150,17 +133,14 @@ def _check_counts(num_steps: int, num_warmup: int, every: int) -> None:
         raise ValueError(f"num_steps must be at least `every`, but got num_steps={num_steps} and every={every}.")
 
 
-def _check_complete(result: Result) -> None:
+def _sample(*arguments: Any, **settings: Any) -> Result:
     """`sample` returns what it has on Ctrl-C; a part of a comparison is none."""
+    result = sample(*arguments, **settings)
     if not result.is_complete:
         raise KeyboardInterrupt
+    return result
 
 
 def _nothing(x: Array) -> Array:
     """What is kept of a draw where only its statistics are wanted."""
     return jnp.zeros((), bool)
-
-
-def _log_probs_at(target: Target, init: ArrayLike, num_chains: int) -> Float[np.ndarray, " chains"]:
-    target.space.check(np.asarray(init))
-    return log_probs_of(target, np.broadcast_to(np.asarray(init), (num_chains, *target.space.shape)))

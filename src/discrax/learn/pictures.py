@@ -13,7 +13,9 @@ import numpy as np
 from jaxtyping import Float, Integer
 
 from discrax.core import checks
+from discrax.core.extras import import_extra
 from discrax.core.files import check_writable, write_whole
+from discrax.learn.frequencies import check_codes
 from discrax.learn.mixing import MixingCurve
 
 INK, RULE, GAP = "#1c1d21", "#d9dade", 0.55  # GAP: the grey between images
@@ -137,10 +139,7 @@ def _checked(codes: Any, num_levels: int) -> Integer[np.ndarray, "rows height wi
             f"Expected integer codes (rows, height, width), but got {codes.dtype} of shape {codes.shape}; "
             "reshape the sites of an image first."
         )
-    if codes.min() < 0 or codes.max() >= num_levels:
-        raise ValueError(
-            f"Codes must lie in 0..{num_levels - 1}, but they run from {codes.min()} to {codes.max()}; set num_levels."
-        )
+    check_codes("Pictures", codes, num_levels, "set num_levels")
     return codes
 
 
@@ -160,11 +159,8 @@ def _sheet(
 
 
 def _figure(width: float, height: float) -> Any:
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ImportError('Pictures need matplotlib, which is missing: pip install "discrax[plot]".') from error
-    return Figure(figsize=(width, height), dpi=_DPI, facecolor="white")
+    figures = import_extra("matplotlib.figure", "Pictures need", "plot")
+    return figures.Figure(figsize=(width, height), dpi=_DPI, facecolor="white")
 
 
 def _show(axes: Any, sheet: np.ndarray) -> None:

@@ -13,7 +13,7 @@ from jaxtyping import Float, Integer
 from numpy.typing import ArrayLike
 
 from discrax.core.checks import checked_arguments
-from discrax.learn.frequencies import integer_rows
+from discrax.learn.frequencies import check_codes, integer_rows
 
 _ROWS_AT_ONCE = 1000
 
@@ -42,7 +42,7 @@ def marginal_error(a: ArrayLike, b: ArrayLike, num_levels: int = 2) -> float:
 def covariance_error(a: ArrayLike, b: ArrayLike, num_levels: int = 2) -> float:
     """The Frobenius norm of the difference of the covariance matrices of all sites (and levels)."""
     a, b = (_indicators(x, num_levels) for x in _rows(a, b))
-    return float(np.linalg.norm(_covariance(a) - _covariance(b)))
+    return float(np.linalg.norm(np.cov(a, rowvar=False, bias=True) - np.cov(b, rowvar=False, bias=True)))
 
 
 def _rows(a: ArrayLike, b: ArrayLike) -> tuple[Integer[np.ndarray, "a n"], Integer[np.ndarray, "b n"]]:
@@ -66,15 +66,7 @@ def _kernel_sum(a: Integer[np.ndarray, "a n"], b: Integer[np.ndarray, "b n"]) ->
 
 
 def _indicators(rows: Integer[np.ndarray, "rows n"], num_levels: int) -> Float[np.ndarray, "rows m"]:
-    if rows.min() < 0 or rows.max() >= num_levels:
-        raise ValueError(
-            f"Codes must lie in 0..{num_levels - 1}, but they run from {rows.min()} to {rows.max()}; set num_levels."
-        )
+    check_codes("Both sets", rows, num_levels, "set num_levels")
     if num_levels == 2:
         return rows.astype(np.float64)
     return (rows[:, :, None] == np.arange(num_levels)).reshape(len(rows), -1).astype(np.float64)
-
-
-def _covariance(values: Float[np.ndarray, "rows m"]) -> Float[np.ndarray, "m m"]:
-    centred = values - values.mean(axis=0)
-    return centred.T @ centred / len(values)

@@ -11,10 +11,10 @@ from jaxtyping import Integer, PRNGKeyArray
 from numpy.typing import ArrayLike
 
 from discrax.core import random
-from discrax.core.checks import checked_arguments
+from discrax.core.checks import checked_arguments, whole
 from discrax.core.memory import check_host_memory
 from discrax.core.sites import code_dtype
-from discrax.learn.frequencies import frequencies, integer_rows
+from discrax.learn.frequencies import check_codes, frequencies, integer_rows
 from discrax.learn.training import pcd
 from discrax.samplers import gibbs
 from discrax.targets.rbm import RBM, CategoricalRBM
@@ -46,10 +46,8 @@ def train_rbm(
     key = random.as_threefry(key)
     counts = {"num_hidden": num_hidden, "num_gibbs": num_gibbs, "batch_size": batch_size, "num_epochs": num_epochs}
     for name, count in counts.items():
-        if not isinstance(count, int | np.integer) or count < 1:
-            raise ValueError(f"{name} must be a positive whole number, but got {count!r}.")
-    if not isinstance(num_levels, int | np.integer) or num_levels < 2:
-        raise ValueError(f"num_levels must be a whole number of at least 2, but got {num_levels!r}.")
+        whole(name, count, least=1)
+    whole("num_levels", num_levels, least=2)
     rows = _codes(data, num_levels)
     count = num_hidden * rows.shape[1] * (1 if num_levels == 2 else num_levels)
     check_host_memory("Training", f"{count:,} weights", _COPIES * 4 * count, "use fewer hidden units or levels")
@@ -83,12 +81,7 @@ def _codes(data: ArrayLike, num_levels: int) -> Integer[np.ndarray, "rows visibl
     rows = integer_rows("data", data)
     if rows.ndim != 2:
         raise ValueError(f"data must have shape (rows, visible), but has shape {rows.shape}; flatten images first.")
-    low, high = int(rows.min()), int(rows.max())
-    if low < 0 or high >= num_levels:
-        raise ValueError(
-            f"data must hold codes 0..{num_levels - 1}, but they run from {low} to {high}; "
-            "quantise it or set num_levels."
-        )
+    check_codes("data", rows, num_levels, "quantise it or set num_levels")
     return rows.astype(code_dtype(num_levels))
 
 

@@ -1,6 +1,5 @@
 """Training runs by their settings, as `discrax train` keeps them in config.json: train, go on, load, draw."""
 
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from discrax.core.target import Target
 from discrax.data import Images, load_images
 from discrax.learn import models
 from discrax.learn.checkpoints import TrainingFolder, filled, read, read_config, write_config
+from discrax.learn.inputs import adam
 from discrax.learn.pictures import checked_picture, image_grid
 from discrax.learn.training import Trained, pcd
 from discrax.samplers import build_kernel
@@ -57,7 +57,7 @@ def train_model(settings: dict[str, Any], folder: Path, *, save_every: int, resu
             num_updates=settings["updates"],
             batch_size=settings["batch"],
             buffer_size=settings["buffer"],
-            optimiser=adam_with_warmup(settings["rate"], settings["warmup"]),
+            optimiser=adam(settings["rate"], settings["warmup"]),
             ema=settings["ema"],
             l1=settings["l1"],
             weight_decay=settings["weight_decay"],
@@ -90,17 +90,6 @@ def _with_defaults(settings: dict[str, Any]) -> dict[str, Any]:
         rate = 1e-3 if settings["model"] in ("rbm", "ising", "potts") else 1e-4
     folder = None if folder is None else str(folder.resolve())
     return settings | {"updates": updates, "rate": rate, "data_folder": folder, "warmup": max(1, updates // 5)}
-
-
-@cache  # the same object for the same numbers, so that programs are shared
-def adam_with_warmup(rate: float, num_updates: int) -> Any:
-    """Adam whose rate grows linearly over the first updates, as in the papers."""
-    try:
-        import optax
-    except ImportError as error:
-        raise ImportError('Training needs optax, which is missing: pip install "discrax[learn]".') from error
-    rate = checks.number("The learning rate", rate, above=0)
-    return optax.adam(optax.schedules.linear_schedule(rate / 100, rate, num_updates))
 
 
 def build_model(config: dict[str, Any], images: Images | None = None) -> Any:

@@ -39,19 +39,8 @@ from discrax.core.kernel import Kernel
 from discrax.core.programs import compiled, reads_user_code
 from discrax.core.target import Target, check_target
 from discrax.data import Images
+from discrax.learn import inputs
 from discrax.learn.checkpoints import TrainingFolder
-from discrax.learn.inputs import (
-    adam,
-    adapter_of,
-    check_counts,
-    check_functions,
-    check_optimiser,
-    check_out,
-    first_chains,
-    first_scan,
-    kernel_of,
-    rows_of,
-)
 from discrax.learn.updates import CURVES, Progress, Settings, run_updates, trained_spec
 from discrax.sampling.progress import ProgressBar, wants_progress
 
@@ -133,25 +122,25 @@ def pcd(
     the checkpoints that are there stay good.
     """
     key = random.as_threefry(key)
-    check_counts(num_steps=num_steps, num_updates=num_updates, batch_size=batch_size, buffer_size=buffer_size,
+    inputs.check_counts(num_steps=num_steps, num_updates=num_updates, batch_size=batch_size, buffer_size=buffer_size,
                  every=every, save_every=save_every)  # fmt: skip
     ema = checks.number("ema, a decay,", ema, least=0, below=1)
     l1, weight_decay = checks.number("l1", l1, least=0), checks.number("weight_decay", weight_decay, least=0)
-    optimiser = adam(checks.number("learning_rate", learning_rate, above=0)) if optimiser is None else optimiser
-    check_optimiser(optimiser)
-    check_out(out, resume)
+    optimiser = inputs.adam(learning_rate) if optimiser is None else optimiser
+    inputs.check_optimiser(optimiser)
+    inputs.check_out(out, resume)
     check_target(model)
-    check_functions(model, trains, penalty, refresh)
-    rows, is_dynamic = rows_of(model, data)
+    inputs.check_functions(model, trains, penalty, refresh)
+    rows, is_dynamic = inputs.rows_of(model, data)
     batch_size = min(batch_size, len(rows))
-    kernel = kernel_of(sampler, model, refresh)
-    adapter = adapter_of(adaptation, kernel, model, num_steps * num_updates)
+    kernel = inputs.kernel_of(sampler, model, refresh)
+    adapter = inputs.adapter_of(adaptation, kernel, model, num_steps * num_updates)
     settings = Settings(
         batch_size, num_steps, persistent, is_dynamic, optimiser, ema, l1, weight_decay, trains, penalty, refresh,
     )  # fmt: skip
 
     for_buffer, for_updates = random.split(key, 2)
-    buffer = first_chains(for_buffer, model, rows, is_dynamic, init, buffer_size, batch_size)
+    buffer = inputs.first_chains(for_buffer, model, rows, is_dynamic, init, buffer_size, batch_size)
     parameters, _ = eqx.partition(model, trained_spec(model, trains))
     memory = None if adapter is None else adapter.init(model, kernel)
     kernel, _ = kernel.prepare(model, tuning=True)
@@ -164,7 +153,7 @@ def pcd(
         buffer,
         kernel,
         memory,
-        first_scan(kernel, model, buffer),
+        inputs.first_scan(kernel, model, buffer),
     )
     entropy = model.space.num_sites * math.log(model.space.num_levels)
     gap = max(_LEAST_GAP, entropy) if largest_gap is None else checks.number("largest_gap", largest_gap, above=0)
@@ -217,7 +206,11 @@ def _train(
                 if stopped is None:
                     state, means = after, {name: float(values.mean()) for name, values in recorded.items()}
                     curves.append({"update": int(state.update), "seconds": time.perf_counter() - begin} | means)
-                    bar.show(length, _numbers(curves[-1]))
+                    bar.show(
+                        length,
+                        f"gap {means['gap']:.3g}  acceptance {means['acceptance']:.2f}  jump {means['jump']:.3g}  "
+                        f"gradient {means['gradient_norm']:.3g}",
+                    )
                     if folder is not None and _passes(int(state.update), length, plan.save_every):
                         folder.save(state, curves)
         if interrupts.requested:
@@ -247,13 +240,6 @@ def _trained(
         int(state.update),
         stopped,
         is_interrupted,
-    )
-
-
-def _numbers(row: dict[str, float]) -> str:
-    return (
-        f"gap {row['gap']:.3g}  acceptance {row['acceptance']:.2f}  jump {row['jump']:.3g}  "
-        f"gradient {row['gradient_norm']:.3g}"
     )
 
 

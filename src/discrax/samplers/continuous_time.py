@@ -17,43 +17,32 @@ from typing import ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Integer, PRNGKeyArray
+from jaxtyping import Array, Float
 
 from discrax.core.checks import checked_arguments
-from discrax.core.kernel import Info, Kernel, Knob, State, start_state
+from discrax.core.kernel import Knob, State
 from discrax.core.levels import is_level, log_sum_exp_levels
 from discrax.core.target import Target, effective_ratios
 from discrax.samplers.balancing import Balancing, get_balancing
-from discrax.samplers.factorised import Logits, factorised_step, softplus
+from discrax.samplers.factorised import Factorised, Logits, softplus
 from discrax.samplers.langevin import positive, total_log_rate
 
 _LIMITS = (math.exp(-30), math.exp(30))  # of the step size
 _MOST_CERTAIN = 1e-6  # a site stays with at least this probability, so that the way back has one
 
 
-class _ContinuousTime(Kernel):
+class _ContinuousTime(Factorised):
     step_size: Float[Array, ""]
     balancing: Balancing
     per_rate: bool = eqx.field(static=True)
     is_euler: eqx.AbstractClassVar[bool]
-    target_rate: ClassVar[float] = 0.574
-    uses_gradient: ClassVar[bool] = True
 
     @checked_arguments
     def __init__(self, step_size: float = 3.0, balancing: str | Balancing = "sqrt", per_rate: bool = True):
         self.step_size, self.per_rate = positive("step_size", step_size), per_rate
         self.balancing = get_balancing(balancing)
 
-    def init(self, target: Target, x: Integer[Array, "*shape"]) -> State:
-        return start_state(target, x)
-
-    def step(self, key: PRNGKeyArray, target: Target, state: State) -> tuple[State, Info]:
-        def logits(state: State) -> Logits:
-            return self._logits(target, state)
-
-        return factorised_step(key, target, state, logits(state), lambda there: (logits(there), 0.0))
-
-    def _logits(self, target: Target, state: State) -> Logits:
+    def logits(self, target: Target, state: State) -> Logits:
         space = target.space
         ratios = effective_ratios(target, state.x, state.cache)
         log_tau = jnp.log(self.step_size).astype(ratios.dtype)

@@ -51,27 +51,23 @@ class LB(Kernel):
         self.balancing = get_balancing(balancing)
 
     def init(self, target: Target, x: Integer[Array, "*shape"]) -> State:
-        return _start(target, x)
+        evaluation = exact_evaluation(target, x)
+        return State(x, evaluation.log_prob, evaluation.ratios)
 
     def step(self, key: PRNGKeyArray, target: Target, state: State) -> tuple[State, Info]:
         return _step(self.balancing, 1, key, target, state)
 
 
-class ExactPAS(Kernel):
+class ExactPAS(LB):
     """Path auxiliary sampler whose weights are exact along the path."""
 
     path_length: Float[Array, ""]
-    balancing: Balancing
-    evaluates_levels: ClassVar[bool] = True
     sites_changed: ClassVar[int | str | None] = "path_length"
     target_rate: ClassVar[float] = 0.574
 
     def __init__(self, path_length: float = 1.0, balancing: str | Balancing = "sqrt"):
+        super().__init__(balancing)
         self.path_length, _ = initial_length(path_length)
-        self.balancing = get_balancing(balancing)
-
-    def init(self, target: Target, x: Integer[Array, "*shape"]) -> State:
-        return _start(target, x)
 
     def step(self, key: PRNGKeyArray, target: Target, state: State) -> tuple[State, Info]:
         for_length, for_step = random.split(key, 2)
@@ -124,11 +120,6 @@ class _Path(NamedTuple):
     log_prob_change: Float[Array, ""]  # sum_r l_r
     log_weight_ratio: Float[Array, ""]  # sum_r [ log g(exp(-l_r)) - log g(exp(l_r)) ]
     is_invalid: Bool[Array, ""]
-
-
-def _start(target: Target, x: Integer[Array, "*shape"]) -> State:
-    evaluation = exact_evaluation(target, x)
-    return State(x, evaluation.log_prob, evaluation.ratios)
 
 
 def _step(

@@ -8,7 +8,9 @@ From logits l_ic of all levels (for two levels: the log-odds l_i of a flip),
 A family is a way to compute l at a state. Frozen sites have l = -inf for every change.
 """
 
+from abc import abstractmethod
 from collections.abc import Callable
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +18,7 @@ from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, Integer, PRNGKeyArray
 
 from discrax.core import random
-from discrax.core.kernel import Info, State, scalar_info
+from discrax.core.kernel import Info, Kernel, State, scalar_info
 from discrax.core.levels import at_level, draw_levels
 from discrax.core.metropolis import decide, select
 from discrax.core.space import Space
@@ -24,6 +26,21 @@ from discrax.core.target import Target, evaluate, temper
 from discrax.core.xla import materialised
 
 Logits = Float[Array, "n ..."]
+
+
+class Factorised(Kernel):
+    """A family without auxiliary variables, accepted or rejected: all it has of its own is its logits."""
+
+    target_rate: ClassVar[float] = 0.574
+    uses_gradient: ClassVar[bool] = True
+
+    @abstractmethod
+    def logits(self, target: Target, state: State) -> Logits:
+        """l at a state."""
+
+    def step(self, key: PRNGKeyArray, target: Target, state: State) -> tuple[State, Info]:
+        forth = self.logits(target, state)
+        return factorised_step(key, target, state, forth, lambda there: (self.logits(target, there), 0.0))
 
 
 def factorised_step(

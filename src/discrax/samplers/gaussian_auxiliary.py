@@ -35,11 +35,12 @@ from jaxtyping import Array, Float, Integer, PRNGKeyArray
 
 from discrax.core import random
 from discrax.core.checks import number
-from discrax.core.kernel import Info, Kernel, Knob, State, replaced, start_state
+from discrax.core.kernel import Info, Kernel, Knob, State, replaced
 from discrax.core.space import Binary, Categorical, Ordinal, Space, Spin
 from discrax.core.target import ExactRatios, Target, offered
 from discrax.curvature.build import build_metric
-from discrax.curvature.hessian import LARGEST, Hessian, checked_matrix, find_hessian
+from discrax.curvature.hessian import LARGEST, Hessian, find_hessian
+from discrax.curvature.matrices import checked_matrix
 from discrax.curvature.metric import Isotropic, Metric, Spectral
 from discrax.samplers.balancing import Power
 from discrax.samplers.factorised import Logits, factorised_step
@@ -51,9 +52,6 @@ class _GaussianAuxiliary(Kernel):
     stiffness: eqx.AbstractVar[Float[Array, ""]]  # 1 / sigma
     metric: eqx.AbstractVar[Metric | None]
     uses_gradient: ClassVar[bool] = True
-
-    def init(self, target: Target, x: Integer[Array, "*shape"]) -> State:
-        return start_state(target, x)
 
     def step(self, key: PRNGKeyArray, target: Target, state: State) -> tuple[State, Info]:
         balancing, metric = Power(self.alpha), self.metric

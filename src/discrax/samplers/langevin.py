@@ -24,80 +24,74 @@ from jaxtyping import Array, Float, Integer, PRNGKeyArray
 from numpy.typing import ArrayLike
 
 from discrax.core.checks import describe, number, real_array
-from discrax.core.kernel import Info, Kernel, Knob, State, replaced, start_state
+from discrax.core.kernel import Info, Knob, State, replaced
 from discrax.core.levels import is_level
 from discrax.core.target import Target, effective_ratios
 from discrax.curvature.diagonal import smallest_trace
 from discrax.curvature.hessian import find_hessian
 from discrax.samplers.balancing import Balancing, get_balancing
-from discrax.samplers.factorised import Logits, factorised_step
+from discrax.samplers.factorised import Factorised, Logits, factorised_step
 
 _SCALES = (-30.0, 12.0)  # the logarithms of scales that make sense
 
 
-class DMALA(Kernel):
-    """Metropolis-adjusted discrete Langevin."""
-
+class _Langevin(Factorised):
     step_size: Float[Array, ""]
     balancing: Balancing
-    target_rate: ClassVar[float] = 0.574
-    uses_gradient: ClassVar[bool] = True
 
     def __init__(self, step_size: float = 0.2, balancing: str | Balancing = "sqrt"):
         self.step_size = positive("step_size", step_size)
         self.balancing = get_balancing(balancing)
 
-    def init(self, target: Target, x: Integer[Array, "*shape"]) -> State:
-        return start_state(target, x)
+    @property
+    def stiffness(self) -> Float[Array, "*n"]:
+        """D / eps: a number, or one per site."""
+        return 1 / self.step_size
 
-    def step(self, key: PRNGKeyArray, target: Target, state: State) -> tuple[State, Info]:
-        def logits(state: State) -> Logits:
-            return langevin_logits(target, state, self.balancing, 1 / self.step_size)
-
-        return factorised_step(key, target, state, logits(state), lambda there: (logits(there), 0.0))
+    def logits(self, target: Target, state: State) -> Logits:
+        return langevin_logits(target, state, self.balancing, self.stiffness)
 
     def knobs(self, target: Target) -> dict[str, Knob]:
         return {"step_size": step_size_knob(self.step_size, target, self.target_rate)}
 
 
-class DULA(Kernel):
+class DMALA(_Langevin):
+    """Metropolis-adjusted discrete Langevin."""
+
+
+class DULA(_Langevin):
     """Unadjusted discrete Langevin."""
 
-    step_size: Float[Array, ""]
-    balancing: Balancing
-    uses_gradient: ClassVar[bool] = True
     is_exact: ClassVar[bool] = False
 
     def __init__(self, step_size: float = 1.0, balancing: str | Balancing = "sqrt"):
-        self.step_size = positive("step_size", step_size)
-        self.balancing = get_balancing(balancing)
-
-    def init(self, target: Target, x: Integer[Array, "*shape"]) -> State:
-        return start_state(target, x)
+        super().__init__(step_size, balancing)
 
     def step(self, key: PRNGKeyArray, target: Target, state: State) -> tuple[State, Info]:
-        logits = langevin_logits(target, state, self.balancing, 1 / self.step_size)
+        logits = self.logits(target, state)
         return factorised_step(key, target, state, logits, lambda there: (logits, 0.0), is_adjusted=False)
 
+    def knobs(self, target: Target) -> dict[str, Knob]:
+        return {}
 
-class DLPTrace(Kernel):
+
+class DLPTrace(_Langevin):
     """DMALA with a step size per site, from the curvature of the target."""
 
-    step_size: Float[Array, ""]
-    balancing: Balancing
     diagonal: Float[Array, " n"] | None
-    target_rate: ClassVar[float] = 0.574
-    uses_gradient: ClassVar[bool] = True
 
     def __init__(self, step_size: float = 0.2, balancing: str | Balancing = "sqrt", diagonal: ArrayLike | None = None):
-        self.step_size = positive("step_size", step_size)
-        self.balancing = get_balancing(balancing)
+        super().__init__(step_size, balancing)
         self.diagonal = None
         if diagonal is not None:
             diagonal = real_array("diagonal", diagonal)
             if diagonal.ndim != 1 or not (diagonal >= 0).all():
                 raise ValueError(f"diagonal holds one number >= 0 per site, but got {describe(diagonal)}.")
             self.diagonal = jnp.asarray(diagonal, jnp.result_type(float))
+
+    @property
+    def stiffness(self) -> Float[Array, "*n"]:
+        return 1 / self.step_size if self.diagonal is None else self.diagonal / self.step_size
 
     @property
     def is_prepared(self) -> bool:
@@ -123,18 +117,7 @@ class DLPTrace(Kernel):
                 f"diagonal holds one number per site, but it has {len(self.diagonal)} and the target "
                 f"{target.space.num_sites}."
             )
-        return start_state(target, x)
-
-    def step(self, key: PRNGKeyArray, target: Target, state: State) -> tuple[State, Info]:
-        stiffness = 1 / self.step_size if self.diagonal is None else self.diagonal / self.step_size
-
-        def logits(state: State) -> Logits:
-            return langevin_logits(target, state, self.balancing, stiffness)
-
-        return factorised_step(key, target, state, logits(state), lambda there: (logits(there), 0.0))
-
-    def knobs(self, target: Target) -> dict[str, Knob]:
-        return {"step_size": step_size_knob(self.step_size, target, self.target_rate)}
+        return super().init(target, x)
 
 
 def langevin_logits(

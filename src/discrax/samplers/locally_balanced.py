@@ -28,7 +28,7 @@ from jax.scipy.special import logsumexp
 from jaxtyping import Array, Bool, Float, Int, Integer, PRNGKeyArray
 
 from discrax.core import random
-from discrax.core.kernel import Info, State, scalar_info, start_state
+from discrax.core.kernel import Info, State, scalar_info
 from discrax.core.levels import at_level, draw_levels, is_level, log_sum_exp_levels
 from discrax.core.metropolis import decide, select
 from discrax.core.space import Space
@@ -56,11 +56,64 @@ class _WeightedPath(PathKernel):
         self.path_length, self.capacity = initial_length(path_length)
         self.balancing = get_balancing(balancing)
 
-    def init(self, target: Target, x: Integer[Array, "*shape"]) -> State:
-        return start_state(target, x)
-
     def step(self, key: PRNGKeyArray, target: Target, state: State) -> tuple[State, Info]:
-        return _step(self, key, target, state, replace=self.with_replacement)
+        space, x = target.space, state.x.reshape(-1)
+        n, capacity = space.num_sites, min(self.capacity, space.num_sites)
+        for_length, for_path, for_levels, for_decision = random.split(key, 4)
+
+        site_weights, move_weights = log_weights(
+            self.balancing, space, x, effective_ratios(target, state.x, state.cache)
+        )
+        length = draw_length(for_length, self.path_length, jnp.minimum(longest(capacity, n), space.num_free))
+        is_used = jnp.arange(capacity) < length
+        if capacity == 1:  # with or without replacement is the same draw of one site
+            path, is_new = draw_with_replacement(for_path, site_weights, 1), is_used
+            is_changed = jnp.arange(n) == path[0]
+        elif self.with_replacement:
+            path = jnp.where(is_used, draw_with_replacement(for_path, site_weights, capacity), n)
+            is_new = is_first(path, n)
+            is_changed = jnp.zeros(n, bool).at[path].set(True, mode="drop")
+        else:
+            path, is_changed = draw_without_replacement(for_path, site_weights, length, capacity)
+            is_new = is_used
+        sites = jnp.where(is_new, path, n)  # distinct; n is dropped by scatters
+
+        if space.has_two_levels:
+            y = jnp.where(is_changed, 1 - x, x)
+        else:
+            at_sites = move_weights.at[path].get(mode="clip")
+            levels = draw_levels(random.words(for_levels, capacity), at_sites).astype(space.dtype)
+            y = x.at[sites].set(levels, mode="drop")
+        proposal = evaluate_change(
+            target, state.x, Evaluation(state.log_prob, state.cache), y.reshape(space.shape), sites
+        )
+        there = State(y.reshape(space.shape), proposal.log_prob, proposal.ratios)
+        back_site_weights, back_move_weights = log_weights(
+            self.balancing, space, y, effective_ratios(target, there.x, there.cache)
+        )
+
+        def log_probability(site_weights, move_weights, levels, backwards):
+            if self.with_replacement:
+                remaining = logsumexp(site_weights)
+            else:
+                remaining = _log_remaining(site_weights, path, is_used, is_changed, backwards)
+            # Where fewer sites have a weight than the path is long it ends with n, and is rejected.
+            chosen = site_weights.at[path].get(mode="fill", fill_value=-jnp.inf)
+            terms = jnp.where(is_used, chosen - remaining, 0)
+            if not space.has_two_levels:
+                of_move = at_level(move_weights.at[path].get(mode="clip"), levels)
+                terms += jnp.where(is_new, of_move - chosen, 0)
+            return jnp.sum(terms)
+
+        forth = log_probability(site_weights, move_weights, y.at[path].get(mode="clip"), False)
+        back = log_probability(back_site_weights, back_move_weights, x.at[path].get(mode="clip"), True)
+        # Where float32 cannot hold one of the two, the move and its reverse are both rejected, so the law stays exact.
+        proposal_ratio = jnp.where(jnp.isfinite(forth) & jnp.isfinite(back), back - forth, -jnp.inf)
+        decision = decide(for_decision, temper(target, there.log_prob - state.log_prob), proposal_ratio)
+        after = select(decision.is_accepted, there, state)
+        moved = space.distance(x.at[sites].get(mode="fill", fill_value=0), y.at[sites].get(mode="fill", fill_value=0))
+        jump = jnp.where(decision.is_accepted, moved, 0)
+        return after, scalar_info(decision.accept_prob, decision.is_accepted, jump, 1, decision.is_invalid)
 
 
 class GWG(_WeightedPath):
@@ -86,64 +139,6 @@ def log_weights(
         return moves, moves
     moves = jnp.where(is_level(x, space.num_levels), -jnp.inf, moves)
     return log_sum_exp_levels(moves), moves
-
-
-def _step(
-    kernel: _WeightedPath, key: PRNGKeyArray, target: Target, state: State, *, replace: bool
-) -> tuple[State, Info]:
-    space, x = target.space, state.x.reshape(-1)
-    n, capacity = space.num_sites, min(kernel.capacity, space.num_sites)
-    for_length, for_path, for_levels, for_decision = random.split(key, 4)
-
-    site_weights, move_weights = log_weights(kernel.balancing, space, x, effective_ratios(target, state.x, state.cache))
-    length = draw_length(for_length, kernel.path_length, jnp.minimum(longest(capacity, n), space.num_free))
-    is_used = jnp.arange(capacity) < length
-    if capacity == 1:  # with or without replacement is the same draw of one site
-        path, is_new = draw_with_replacement(for_path, site_weights, 1), is_used
-        is_changed = jnp.arange(n) == path[0]
-    elif replace:
-        path = jnp.where(is_used, draw_with_replacement(for_path, site_weights, capacity), n)
-        is_new = is_first(path, n)
-        is_changed = jnp.zeros(n, bool).at[path].set(True, mode="drop")
-    else:
-        path, is_changed = draw_without_replacement(for_path, site_weights, length, capacity)
-        is_new = is_used
-    sites = jnp.where(is_new, path, n)  # distinct; n is dropped by scatters
-
-    if space.has_two_levels:
-        y = jnp.where(is_changed, 1 - x, x)
-    else:
-        at_sites = move_weights.at[path].get(mode="clip")
-        levels = draw_levels(random.words(for_levels, capacity), at_sites).astype(space.dtype)
-        y = x.at[sites].set(levels, mode="drop")
-    proposal = evaluate_change(target, state.x, Evaluation(state.log_prob, state.cache), y.reshape(space.shape), sites)
-    there = State(y.reshape(space.shape), proposal.log_prob, proposal.ratios)
-    back_site_weights, back_move_weights = log_weights(
-        kernel.balancing, space, y, effective_ratios(target, there.x, there.cache)
-    )
-
-    def log_probability(site_weights, move_weights, levels, backwards):
-        if replace:
-            remaining = logsumexp(site_weights)
-        else:
-            remaining = _log_remaining(site_weights, path, is_used, is_changed, backwards)
-        # Where fewer sites have a weight than the path is long it ends with n, and is rejected.
-        chosen = site_weights.at[path].get(mode="fill", fill_value=-jnp.inf)
-        terms = jnp.where(is_used, chosen - remaining, 0)
-        if not space.has_two_levels:
-            of_move = at_level(move_weights.at[path].get(mode="clip"), levels)
-            terms += jnp.where(is_new, of_move - chosen, 0)
-        return jnp.sum(terms)
-
-    forth = log_probability(site_weights, move_weights, y.at[path].get(mode="clip"), False)
-    back = log_probability(back_site_weights, back_move_weights, x.at[path].get(mode="clip"), True)
-    # Where float32 cannot hold one of the two, the move and its reverse are both rejected, so the law stays exact.
-    proposal_ratio = jnp.where(jnp.isfinite(forth) & jnp.isfinite(back), back - forth, -jnp.inf)
-    decision = decide(for_decision, temper(target, there.log_prob - state.log_prob), proposal_ratio)
-    after = select(decision.is_accepted, there, state)
-    moved = space.distance(x.at[sites].get(mode="fill", fill_value=0), y.at[sites].get(mode="fill", fill_value=0))
-    jump = jnp.where(decision.is_accepted, moved, 0)
-    return after, scalar_info(decision.accept_prob, decision.is_accepted, jump, 1, decision.is_invalid)
 
 
 def _log_remaining(

@@ -23,7 +23,7 @@ from jaxtyping import Array, Float, Int, Integer, PRNGKeyArray
 
 from discrax.core import random
 from discrax.core.checks import number
-from discrax.core.kernel import Info, Kernel, Knob, State, scalar_info, start_state
+from discrax.core.kernel import Info, Kernel, Knob, State, scalar_info
 from discrax.core.metropolis import decide, select
 from discrax.core.space import Ordinal, Space
 from discrax.core.target import Evaluation, Target, effective_ratios, evaluate_change, log_prob, temper
@@ -35,9 +35,12 @@ from discrax.samplers.locally_balanced import log_weights
 class RadiusKernel(Kernel):
     """What the two have in common: their scale."""
 
-    radius: eqx.AbstractVar[Float[Array, ""]]
+    radius: Float[Array, ""]
     spaces: ClassVar[tuple[type[Space], ...]] = (Ordinal,)
     target_rate: eqx.AbstractClassVar[float]
+
+    def __init__(self, radius: float = 1.0):
+        self.radius = jnp.asarray(number("radius", radius, least=1), jnp.float32)
 
     def knobs(self, target: Target) -> dict[str, Knob]:
         most = target.space.num_levels - 1
@@ -47,18 +50,14 @@ class RadiusKernel(Kernel):
 class OrdinalGWG(RadiusKernel):
     """Gibbs with gradients within a radius."""
 
-    radius: Float[Array, ""]
     balancing: Balancing
     target_rate: ClassVar[float] = 0.574
     uses_gradient: ClassVar[bool] = True
     sites_changed: ClassVar[int | str | None] = 1
 
     def __init__(self, radius: float = 1.0, balancing: str | Balancing = "sqrt"):
-        self.radius = _initial_radius(radius)
+        super().__init__(radius)
         self.balancing = get_balancing(balancing)
-
-    def init(self, target: Target, x: Integer[Array, "*shape"]) -> State:
-        return start_state(target, x)
 
     def step(self, key: PRNGKeyArray, target: Target, state: State) -> tuple[State, Info]:
         space, x = target.space, state.x.reshape(-1)
@@ -96,11 +95,7 @@ class OrdinalGWG(RadiusKernel):
 class MHUniform(RadiusKernel):
     """Metropolis-Hastings with all sites uniform in their boxes."""
 
-    radius: Float[Array, ""]
     target_rate: ClassVar[float] = 0.234
-
-    def __init__(self, radius: float = 1.0):
-        self.radius = _initial_radius(radius)
 
     def init(self, target: Target, x: Integer[Array, "*shape"]) -> State:
         return State(x, log_prob(target, x), ())
@@ -132,7 +127,3 @@ class MHUniform(RadiusKernel):
 def round_at_random(key: PRNGKeyArray, value: Float[Array, ""]) -> Int[Array, ""]:
     """One of the two integers around `value`, whose mean is `value`."""
     return jnp.floor(value + random.uniform_scalar(key)).astype(jnp.int32)
-
-
-def _initial_radius(radius: float) -> Float[Array, ""]:
-    return jnp.asarray(number("radius", radius, least=1), jnp.float32)

@@ -7,7 +7,8 @@ from jaxtyping import Array
 
 from discrax.core.kernel import Kernel
 from discrax.core.space import Space
-from discrax.core.target import Target
+from discrax.core.target import Target, bare
+from discrax.samplers.registry import name_of
 
 
 class LeftOut(Target):
@@ -33,3 +34,11 @@ class LeftOutKernel(Kernel):
 
     def step(self, key: Any, target: Target, state: Any) -> NoReturn:
         raise ValueError(f"The kernel {self.name} was not stored with the result; build it again to draw more.")
+
+
+def title_of(thing: Target | Kernel) -> str:
+    """What a target or a kernel is called in reports, also where it was left out."""
+    thing = bare(thing) if isinstance(thing, Target) else thing
+    if isinstance(thing, LeftOut | LeftOutKernel):
+        return thing.name
+    return name_of(thing) if isinstance(thing, Kernel) else type(thing).__name__

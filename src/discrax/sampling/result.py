@@ -14,12 +14,11 @@ from discrax.core.checks import describe, real_array
 from discrax.core.kernel import Kernel, State, sites_per_step
 from discrax.core.observers import STATS
 from discrax.core.statistics import RunningMoments
-from discrax.core.target import Target, bare
+from discrax.core.target import Target
 from discrax.diagnostics import Summary, diagnose
 from discrax.diagnostics.weighted import are_equal, effective_weights, equal_draws, shares
-from discrax.samplers.registry import name_of
 from discrax.sampling.auto import AutoReport
-from discrax.sampling.left_out import LeftOut, LeftOutKernel
+from discrax.sampling.left_out import title_of
 
 
 @dataclass(frozen=True, repr=False)
@@ -111,7 +110,7 @@ class Result:
         what = "draws" if self.draws is not None else "kept" if self.kept is not None else "moments"
         acceptance = f"{self.mean_stats['accept_prob'].mean():.3f}" if self.mean_stats else "-"
         lines = [
-            f"Result of {self._kernel_name} on {self._target_name}",
+            f"Result of {title_of(self.kernel)} on {title_of(self.target)}",
             f"  {self.num_chains:,} chains x {self.num_draws:,} draws{'' if self.is_complete else ' (interrupted)'}",
             f"  .{what}: {', '.join(shapes[:4])}{', ...' if len(shapes) > 4 else ''}",
             f"  .stats: {', '.join(self.stats) or 'none'}",
@@ -120,15 +119,6 @@ class Result:
             "  .summary() judges it, .mean() averages, .to_arviz() exports, .save(path) keeps it",
         ]
         return "\n".join(lines)
-
-    @property
-    def _kernel_name(self) -> str:
-        return self.kernel.name if isinstance(self.kernel, LeftOutKernel) else name_of(self.kernel)
-
-    @property
-    def _target_name(self) -> str:
-        base = bare(self.target)
-        return base.name if isinstance(base, LeftOut) else type(base).__name__
 
     def save(self, path: str | Path) -> Path:
         """Writes all of it as NetCDF, which `discrax.load` reads and ArviZ and xarray open.
@@ -149,7 +139,7 @@ class Result:
             scalars.append(diagnose("lp", self.stats["lp"], weights))
             if self.distance is not None:
                 scalars.append(diagnose("distance", self.distance, weights))
-        title = f"{self._kernel_name} on {self._target_name}"
+        title = f"{title_of(self.kernel)} on {title_of(self.target)}"
         invalid = stats["is_invalid"].sum() * self.num_draws * self.thinning
         if self.warmup_stats:
             invalid += self.warmup_stats["is_invalid"].sum()
@@ -164,7 +154,7 @@ class Result:
                 f"Warm-up asked for acceptance {report.asked_rate:.3f} but ended at {report.reached_rate:.3f}."
             )
         if not self.kernel.is_exact:
-            notes.append(f"{self._kernel_name} makes no accept/reject step: its law is near the target's only.")
+            notes.append(f"{title_of(self.kernel)} makes no accept/reject step: its law is near the target's only.")
         return Summary(
             title=title,
             num_chains=self.num_chains,
@@ -236,7 +226,7 @@ class Result:
             )
         attributes: dict[str, Any] = {
             "inference_library": "discrax",
-            "sampler": self._kernel_name,
+            "sampler": title_of(self.kernel),
             "is_complete": int(self.is_complete),
             "sampling_time": self.seconds,
         }

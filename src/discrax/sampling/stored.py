@@ -18,11 +18,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from discrax.core.closures import Captured
+from discrax.core.extras import import_extra
 from discrax.core.files import whole_file
-from discrax.core.kernel import Kernel, State
-from discrax.core.target import Target, bare
-from discrax.samplers.registry import name_of
-from discrax.sampling.left_out import LeftOut, LeftOutKernel
+from discrax.core.kernel import State
+from discrax.sampling.left_out import LeftOut, LeftOutKernel, title_of
 from discrax.sampling.result import Result
 
 _FORMAT = 1
@@ -52,7 +51,7 @@ def save(result: Result, path: str | Path) -> Path:
     named = {name: ([f"{name}_{axis}" for axis in range(array.ndim)], array) for name, array in arrays.items()}
     attributes = {"description": json.dumps(description), "notes": " ".join(notes)}
     tree = xarray.DataTree.from_dict(datasets | {"discrax": xarray.Dataset(named, attrs=attributes)})
-    tree.attrs.update({"inference_library": "discrax", "sampler": _name(result.kernel)})
+    tree.attrs.update({"inference_library": "discrax", "sampler": title_of(result.kernel)})
     with whole_file(path) as partial:
         try:
             tree.to_netcdf(partial, engine="h5netcdf")
@@ -71,7 +70,7 @@ def _description(result: Result, arrays: dict[str, np.ndarray]) -> tuple[dict[st
             made[name] = _describe(getattr(result, name), found, name)
             arrays |= found
         except _CannotStore as why:
-            made[name] = {"left_out": _name(getattr(result, name))}
+            made[name] = {"left_out": title_of(getattr(result, name))}
             notes.append(f"The {name} was left out: {why}.")
     names = [field.name for field in dataclasses.fields(result) if field.name not in _ELSEWHERE]
     try:
@@ -121,23 +120,12 @@ def load(path: str | Path) -> Result:
 
 
 def _xarray() -> Any:
-    try:
-        import h5netcdf  # noqa: F401
-        import xarray
-    except ImportError as error:
-        raise ImportError("Results are stored by xarray and h5netcdf: pip install 'discrax[arviz]'.") from error
-    return xarray
+    import_extra("h5netcdf", "Results are stored by xarray and", "arviz")
+    return import_extra("xarray", "Results are stored by h5netcdf and", "arviz")
 
 
 def _axes(array: np.ndarray) -> tuple[str, ...]:
     return ("chain", "draw", *(f"axis_{i}" for i in range(np.ndim(array) - 2)))
-
-
-def _name(thing: Any) -> str:
-    thing = bare(thing) if isinstance(thing, Target) else thing
-    if isinstance(thing, LeftOut | LeftOutKernel):
-        return thing.name
-    return name_of(thing) if isinstance(thing, Kernel) else type(thing).__name__
 
 
 def _describe(value: Any, arrays: dict[str, np.ndarray], prefix: str) -> Any:

@@ -10,12 +10,15 @@ one chain through `stay_logit`, so with the residual r_l = y_l - m_l every chang
 several sites is a sum over the sites and their pairs.
 """
 
+from abc import abstractmethod
+
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Integer
 from numpy.typing import ArrayLike
 
-from discrax.core.checks import checked_arguments, real_array
+from discrax.core.checks import checked_arguments, real_array, whole
 from discrax.core.levels import at_level
 from discrax.core.space import Binary, Categorical
 from discrax.core.target import Coloured, Evaluation, ExactRatios, LocalChanges
@@ -26,7 +29,66 @@ _RELEASED_WEIGHTS, _RELEASED_OFFSET = np.array([0.6614, 0.2669, 0.0617, 0.6213, 
 _RELEASED_INITIAL_LOGIT, _RELEASED_STAY_LOGIT = float(np.log(9.0)), 0.2
 
 
-class FHMM(ExactRatios, LocalChanges, Coloured):
+class _FactorialChains(ExactRatios, LocalChanges, Coloured):
+    """What chains of two and of more levels share: everything that one level axis more does not change."""
+
+    space: eqx.AbstractVar[Binary | Categorical]
+    series: Float[Array, " L"]
+    weights: Float[Array, "K *C"]
+    offset: Float[Array, ""]
+    noise_variance: Float[Array, ""]
+    stay_logit: Float[Array, ""]
+
+    @abstractmethod
+    def _starts(self) -> Float[Array, "*C"]:
+        """The slope of log pi in a first site."""
+
+    @abstractmethod
+    def _votes(self, codes: Integer[Array, " k"]) -> Float[Array, "k *C"]:
+        """What neighbours with these codes add to the slope of log pi at a site, in units of `stay_logit`."""
+
+    @abstractmethod
+    def _products(self, z: Float[Array, "k *C"]) -> Float[Array, "k k"]:
+        """What moves z of neighbours in a chain add to log pi together, in units of `stay_logit`."""
+
+    def colours(self) -> Int[np.ndarray, "L K"]:
+        """(l + k) mod K: it differs among the factors at one time, and from one time to the next in a chain."""
+        length, num_factors = self.space.shape
+        return (np.arange(length)[:, None] + np.arange(num_factors)) % max(num_factors, 2)
+
+    def _residuals(self, series: Float[Array, " l"], e: Float[Array, "l K *C"]) -> Float[Array, " l"]:
+        return series - e.reshape(len(e), -1) @ self.weights.reshape(-1) - self.offset
+
+    def _fit(self, e: Float[Array, "L K *C"]) -> Float[Array, ""]:
+        return -jnp.sum(jnp.square(self._residuals(self.series, e))) / (2 * self.noise_variance)
+
+    def change(
+        self, x: Integer[Array, "L K"], sites: Int[Array, " k"], codes: Integer[Array, " k"]
+    ) -> Float[Array, ""]:
+        """z'h + z'J z / 2 with the moves z, the fields h at the sites and the couplings J among them."""
+        z = self.space.embed(codes) - self.space.embed(x.reshape(-1)[sites])
+        time, factor = sites // self.space.shape[1], sites % self.space.shape[1]
+        w_z = jnp.sum((self.weights[factor] * z).reshape(len(z), -1), axis=1)
+        lag = jnp.abs(time[:, None] - time[None])
+        couplings = self.stay_logit * ((lag == 1) & (factor[:, None] == factor[None])) * self._products(z)
+        couplings -= (lag == 0) * jnp.outer(w_z, w_z) / self.noise_variance
+        return jnp.sum(z * self._fields_at(x, time, factor)) + jnp.sum(couplings) / 2
+
+    def _fields_at(
+        self, x: Integer[Array, "L K"], time: Int[Array, " k"], factor: Int[Array, " k"]
+    ) -> Float[Array, "k *C"]:
+        """The derivative of log pi at some sites."""
+        last, levels = x.shape[0] - 1, (1,) * (self.weights.ndim - 1)
+        has_before, has_after = (known.reshape(-1, *levels) for known in (time > 0, time < last))
+        before, after = x[jnp.maximum(time - 1, 0), factor], x[jnp.minimum(time + 1, last), factor]
+        votes = jnp.where(has_before, self._votes(before), 0)
+        votes += jnp.where(has_after, self._votes(after), 0)
+        residual = self._residuals(self.series[time], self.space.embed(x[time])).reshape(-1, *levels)
+        start = jnp.where(has_before, 0, self._starts())
+        return self.weights[factor] * residual / self.noise_variance + self.stay_logit * votes + start
+
+
+class FHMM(_FactorialChains):
     """Two levels: y_l ~ N(sum_k w_k x_lk + b, sigma^2), x in {0, 1}^(L x K).
 
     `initial_logit` is the log-odds of x_1k = 1, `stay_logit` that of staying; by default P(x_1k = 1) = 0.1 and the
@@ -34,12 +96,7 @@ class FHMM(ExactRatios, LocalChanges, Coloured):
     """
 
     space: Binary
-    series: Float[Array, " L"]
-    weights: Float[Array, " K"]
-    offset: Float[Array, ""]
-    noise_variance: Float[Array, ""]
     initial_logit: Float[Array, ""]
-    stay_logit: Float[Array, ""]
 
     def __init__(
         self,
@@ -119,36 +176,19 @@ class FHMM(ExactRatios, LocalChanges, Coloured):
         """Of the two levels of a factor at time 0."""
         return jnp.stack([jnp.zeros_like(self.initial_logit), self.initial_logit])
 
-    def colours(self) -> Int[np.ndarray, "L K"]:
-        return _colours(self.space.shape)
-
     def log_prob(self, e: Float[Array, "L K"]) -> Float[Array, ""]:
-        residual = self.series - e @ self.weights - self.offset
         stays = jnp.sum(e[1:] * e[:-1] + (1 - e[1:]) * (1 - e[:-1]))
-        fit = -jnp.sum(jnp.square(residual)) / (2 * self.noise_variance)
-        return fit + self.initial_logit * jnp.sum(e[0]) + self.stay_logit * stays
+        return self._fit(e) + self.initial_logit * jnp.sum(e[0]) + self.stay_logit * stays
 
     def evaluate(self, x: Integer[Array, "L K"]) -> Evaluation:
         e = self.space.embed(x)
         spin = 2 * e - 1
         w, scale = self.weights[None], 1 / self.noise_variance
-        residual = self.series - e @ self.weights - self.offset
+        residual = self._residuals(self.series, e)
         around = jnp.pad(spin, ((1, 1), (0, 0)))  # 0 beyond both ends: no neighbour, no vote
         field = scale * w * residual[:, None] + self.stay_logit * (around[:-2] + around[2:])
         field += jnp.where(_is_first(len(x)), self.initial_logit, 0)
         return Evaluation(self.log_prob(e), -spin * field - scale * jnp.square(w) / 2)
-
-    def change(
-        self, x: Integer[Array, "L K"], sites: Int[Array, " k"], codes: Integer[Array, " k"]
-    ) -> Float[Array, ""]:
-        """z'h + z'J z / 2 with the moves z, the fields h at the sites and the couplings J among them."""
-        z = self.space.embed(codes) - self.space.embed(x.reshape(-1)[sites])
-        time, factor = sites // self.space.shape[1], sites % self.space.shape[1]
-        w_z = self.weights[factor] * z
-        same_time, next_in_chain = _pairs(time, factor)
-        couplings = 2 * self.stay_logit * next_in_chain * jnp.outer(z, z)
-        couplings -= same_time * jnp.outer(w_z, w_z) / self.noise_variance
-        return jnp.sum(z * self._fields_at(x, time, factor)) + jnp.sum(couplings) / 2
 
     def ratios_at(self, x: Integer[Array, "L K"], site: Int[Array, ""]) -> Float[Array, ""]:
         time, factor = site // self.space.shape[1], site % self.space.shape[1]
@@ -156,19 +196,17 @@ class FHMM(ExactRatios, LocalChanges, Coloured):
         curvature = jnp.square(self.weights[factor]) / self.noise_variance
         return z * self._fields_at(x, time[None], factor[None])[0] - curvature / 2
 
-    def _fields_at(
-        self, x: Integer[Array, "L K"], time: Int[Array, " k"], factor: Int[Array, " k"]
-    ) -> Float[Array, " k"]:
-        """The derivative of log pi at some sites."""
-        before, after, has_before, has_after = _neighbours(x, time, factor)
-        votes = jnp.where(has_before, 2 * self.space.embed(before) - 1, 0)
-        votes += jnp.where(has_after, 2 * self.space.embed(after) - 1, 0)
-        residual = self.series[time] - self.space.embed(x[time]) @ self.weights - self.offset
-        start = jnp.where(has_before, 0, self.initial_logit)
-        return self.weights[factor] * residual / self.noise_variance + self.stay_logit * votes + start
+    def _starts(self) -> Float[Array, ""]:
+        return self.initial_logit
+
+    def _votes(self, codes: Integer[Array, " k"]) -> Float[Array, " k"]:
+        return 2 * self.space.embed(codes) - 1
+
+    def _products(self, z: Float[Array, " k"]) -> Float[Array, "k k"]:
+        return 2 * jnp.outer(z, z)
 
 
-class CategoricalFHMM(ExactRatios, LocalChanges, Coloured):
+class CategoricalFHMM(_FactorialChains):
     """C levels: y_l ~ N(sum_k w_k[x_lk] + b, sigma^2), x in {0, .., C - 1}^(L x K).
 
     A chain starts at level c with probability proportional to exp(initial_logits[c]), by default 0.9 for level 0 and
@@ -176,12 +214,7 @@ class CategoricalFHMM(ExactRatios, LocalChanges, Coloured):
     """
 
     space: Categorical
-    series: Float[Array, " L"]
-    weights: Float[Array, "K C"]
-    offset: Float[Array, ""]
-    noise_variance: Float[Array, ""]
     initial_logits: Float[Array, " C"]
-    stay_logit: Float[Array, ""]
 
     def __init__(
         self,
@@ -243,13 +276,9 @@ class CategoricalFHMM(ExactRatios, LocalChanges, Coloured):
         """What each level of each factor adds to the mean of y_l."""
         return self.weights
 
-    def colours(self) -> Int[np.ndarray, "L K"]:
-        return _colours(self.space.shape)
-
     def log_prob(self, e: Float[Array, "L K C"]) -> Float[Array, ""]:
-        fit = -jnp.sum(jnp.square(_residual(self, self.series, e))) / (2 * self.noise_variance)
         start = jnp.sum(e[0] * self.initial_logits[None])
-        return fit + start + self.stay_logit * jnp.sum(e[1:] * e[:-1])
+        return self._fit(e) + start + self.stay_logit * jnp.sum(e[1:] * e[:-1])
 
     def evaluate(self, x: Integer[Array, "L K"]) -> Evaluation:
         e, w, scale = self.space.embed(x), self.weights[None], 1 / self.noise_variance
@@ -258,21 +287,9 @@ class CategoricalFHMM(ExactRatios, LocalChanges, Coloured):
         prior = self.stay_logit * (around[:-2] + around[2:])
         prior += jnp.where(_is_first(len(x))[..., None], self.initial_logits[None, None], 0)
         prior -= at_level(prior, x)[..., None]
-        residual = _residual(self, self.series, e)[:, None, None]
+        residual = self._residuals(self.series, e)[:, None, None]
         ratios = scale * moves * (residual - moves / 2) + prior
         return Evaluation(self.log_prob(e), at_level(ratios, 1 - x) if self.space.has_two_levels else ratios)
-
-    def change(
-        self, x: Integer[Array, "L K"], sites: Int[Array, " k"], codes: Integer[Array, " k"]
-    ) -> Float[Array, ""]:
-        """z'h + z'J z / 2 with the moves z, the fields h at the sites and the couplings J among them."""
-        z = self.space.embed(codes) - self.space.embed(x.reshape(-1)[sites])
-        time, factor = sites // self.space.shape[1], sites % self.space.shape[1]
-        w_z = jnp.sum(self.weights[factor] * z, axis=1)
-        same_time, next_in_chain = _pairs(time, factor)
-        couplings = self.stay_logit * next_in_chain * (z @ z.T)
-        couplings -= same_time * jnp.outer(w_z, w_z) / self.noise_variance
-        return jnp.sum(z * self._fields_at(x, time, factor)) + jnp.sum(couplings) / 2
 
     def ratios_at(self, x: Integer[Array, "L K"], site: Int[Array, ""]) -> Float[Array, "..."]:
         time, factor = site // self.space.shape[1], site % self.space.shape[1]
@@ -281,45 +298,18 @@ class CategoricalFHMM(ExactRatios, LocalChanges, Coloured):
         ratios = h - at_level(h, here) - jnp.square(w - at_level(w, here)) / (2 * self.noise_variance)
         return at_level(ratios, 1 - here) if self.space.has_two_levels else ratios
 
-    def _fields_at(
-        self, x: Integer[Array, "L K"], time: Int[Array, " k"], factor: Int[Array, " k"]
-    ) -> Float[Array, "k C"]:
-        """The derivative of log pi at some sites."""
-        before, after, has_before, has_after = _neighbours(x, time, factor)
-        votes = jnp.where(has_before[:, None], self.space.embed(before), 0)
-        votes += jnp.where(has_after[:, None], self.space.embed(after), 0)
-        residual = _residual(self, self.series[time], self.space.embed(x[time]))[:, None]
-        start = jnp.where(has_before[:, None], 0, self.initial_logits[None])
-        return self.weights[factor] * residual / self.noise_variance + self.stay_logit * votes + start
+    def _starts(self) -> Float[Array, "1 C"]:
+        return self.initial_logits[None]
 
+    def _votes(self, codes: Integer[Array, " k"]) -> Float[Array, "k C"]:
+        return self.space.embed(codes)
 
-def _residual(target: CategoricalFHMM, series: Float[Array, " l"], e: Float[Array, "l K C"]) -> Float[Array, " l"]:
-    return series - e.reshape(len(e), -1) @ target.weights.reshape(-1) - target.offset
+    def _products(self, z: Float[Array, "k C"]) -> Float[Array, "k k"]:
+        return z @ z.T
 
 
 def _is_first(length: int) -> Bool[Array, "L 1"]:
     return (jnp.arange(length) == 0)[:, None]
-
-
-def _neighbours(
-    x: Integer[Array, "L K"], time: Int[Array, " k"], factor: Int[Array, " k"]
-) -> tuple[Integer[Array, " k"], Integer[Array, " k"], Bool[Array, " k"], Bool[Array, " k"]]:
-    """The codes before and after some sites in their chains, and whether there are such."""
-    last = x.shape[0] - 1
-    before, after = x[jnp.maximum(time - 1, 0), factor], x[jnp.minimum(time + 1, last), factor]
-    return before, after, time > 0, time < last
-
-
-def _pairs(time: Int[Array, " k"], factor: Int[Array, " k"]) -> tuple[Bool[Array, "k k"], Bool[Array, "k k"]]:
-    """Which pairs of sites share a time (each with itself, too), and which are next to each other in a chain."""
-    lag = jnp.abs(time[:, None] - time[None])
-    return lag == 0, (lag == 1) & (factor[:, None] == factor[None])
-
-
-def _colours(shape: tuple[int, ...]) -> Int[np.ndarray, "L K"]:
-    """(l + k) mod K: it differs among the factors at one time, and from one time to the next in a chain."""
-    length, num_factors = shape
-    return (np.arange(length)[:, None] + np.arange(num_factors)) % max(num_factors, 2)
 
 
 def _finite(name: str, value: ArrayLike, num_axes: int) -> Array:
@@ -360,8 +350,7 @@ def _generator(
 ) -> np.random.Generator:
     """The generator of a simulation, once its arguments make sense."""
     for name, count, least in (("length", length, 1), ("num_factors", num_factors, 1), ("num_levels", num_levels, 2)):
-        if not isinstance(count, int | np.integer) or count < least:
-            raise ValueError(f"{name} must be a whole number of at least {least}, but got {count!r}.")
+        whole(name, count, least=least)
     if not noise_variance > 0:
         raise ValueError(f"noise_variance must be positive, but is {noise_variance}.")
     for name, prob in (("initial_prob", initial_prob), ("stay_prob", stay_prob)):

@@ -6,13 +6,14 @@ v is the embedding of the visible sites: 0 or 1 each (`RBM`), or a one-hot vecto
 hidden unit m is on with probability sigmoid(c_m + W_m v), and given h the sites are independent with logits b + W'h.
 """
 
-import math
 import os
 from collections.abc import Sequence
+from functools import partial
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -28,13 +29,15 @@ from discrax.core.target import Layered
 _ARRAYS = ("weights", "visible_bias", "hidden_bias", "shape")
 
 
-class RBM(Layered):
-    """Binary sites: log pi(v) = b'v + sum_m softplus(c_m + W_m v), v in {0, 1}^visible."""
+class _Machine(Layered):
+    """What machines of two and of more levels share; one level axis more, or none, is all they differ in."""
 
-    space: Binary
-    weights: Float[Array, "hidden visible"]
-    visible_bias: Float[Array, " visible"]
+    space: eqx.AbstractVar[Binary | Categorical]
+    weights: Float[Array, "hidden visible *levels"]
+    visible_bias: Float[Array, "visible *levels"]
     hidden_bias: Float[Array, " hidden"]
+    axes: eqx.AbstractClassVar[tuple[str, ...]]  # of the weights
+    shipped: eqx.AbstractClassVar[str]  # the file of `pretrained`
 
     def __init__(
         self,
@@ -47,89 +50,40 @@ class RBM(Layered):
         """`shape` arranges the sites, for example (28, 28); by default they lie in a row."""
         given = {"weights": weights, "visible_bias": visible_bias, "hidden_bias": hidden_bias}
         W, b, c = (_float(name, array) for name, array in given.items())
-        if W.ndim != 2:
-            raise ValueError(f"weights must have shape (hidden, visible), but has shape {W.shape}.")
-        _check_biases(b, W.shape[1:], c, W.shape[:1])
-        self.space = Binary(W.shape[1] if shape is None else shape)
-        _check_sites(self.space.shape, W.shape[1])
+        if W.ndim != len(self.axes):
+            raise ValueError(f"weights must have shape ({', '.join(self.axes)}), but has shape {W.shape}.")
+        for name, bias, expected in (("visible_bias", b, W.shape[1:]), ("hidden_bias", c, W.shape[:1])):
+            if bias.shape != expected:
+                raise ValueError(
+                    f"{name} must have shape {expected} to go with the weights, but has shape {bias.shape}."
+                )
+        visible = W.shape[1]
+        space = Binary if W.ndim == 2 else partial(Categorical, num_levels=W.shape[2])
+        self.space = space(visible if shape is None else shape)
+        if self.space.num_sites != visible:
+            raise ValueError(
+                f"shape must arrange the {visible} visible sites, but {self.space.shape} has {self.space.num_sites}."
+            )
         self.weights, self.visible_bias, self.hidden_bias = W, b, c
 
     @classmethod
-    def pretrained(cls, *, shape: int | Sequence[int] | None = None) -> "RBM":
-        """25 hidden units on the 784 pixels of MNIST, shipped with the package in half precision.
-
-        Trained with `discrax.learn.train_rbm` on the 60,000 training images, each pixel 1 with probability value / 255:
-        persistent chains, 50 rounds of block Gibbs a batch of 100, 3 epochs, learning rate 1e-3.
-        """
-        with resources.files("discrax.targets").joinpath("weights", "rbm_mnist.npz").open("rb") as file:
-            return cls(**_arrays(file, "rbm_mnist.npz", 2, shape))
+    def pretrained(cls, *, shape: int | Sequence[int] | None = None) -> Self:
+        """A machine that is shipped with the package in half precision."""
+        with resources.files("discrax.targets").joinpath("weights", cls.shipped).open("rb") as file:
+            return cls(**_arrays(file, cls.shipped, len(cls.axes), shape))
 
     @classmethod
     @checked_arguments
-    def load(cls, path: str | Path, *, shape: int | Sequence[int] | None = None) -> "RBM":
+    def load(cls, path: str | Path, *, shape: int | Sequence[int] | None = None) -> Self:
         """From a file that `save` wrote; `shape` rearranges the sites."""
-        return cls(**_arrays(path, os.fspath(path), 2, shape))
+        return cls(**_arrays(path, os.fspath(path), len(cls.axes), shape))
 
     def save(self, path: str | os.PathLike) -> None:
         """Writes an npz file with the arrays weights, visible_bias, hidden_bias and shape."""
-        _save(path, self)
-
-    def log_prob(self, e: Float[Array, "..."]) -> Float[Array, ""]:
-        return jnp.dot(self.visible_bias, e.reshape(-1)) + jnp.sum(jax.nn.softplus(self.hidden_logits(e)))
-
-    def hidden_logits(self, e: Float[Array, "..."]) -> Float[Array, " hidden"]:
-        return self.hidden_bias + self.weights @ e.reshape(-1)
-
-    def site_logits(self, h: Float[Array, " hidden"]) -> Float[Array, "..."]:
-        return (self.visible_bias + h @ self.weights).reshape(self.space.shape)
-
-
-class CategoricalRBM(Layered):
-    """One-hot sites: log pi(v) = sum_n b_n'v_n + sum_m softplus(c_m + sum_n W_mn'v_n)."""
-
-    space: Categorical
-    weights: Float[Array, "hidden visible levels"]
-    visible_bias: Float[Array, "visible levels"]
-    hidden_bias: Float[Array, " hidden"]
-
-    def __init__(
-        self,
-        weights: ArrayLike,
-        visible_bias: ArrayLike,
-        hidden_bias: ArrayLike,
-        *,
-        shape: int | Sequence[int] | None = None,
-    ):
-        """`shape` arranges the sites, for example (28, 28); by default they lie in a row."""
-        given = {"weights": weights, "visible_bias": visible_bias, "hidden_bias": hidden_bias}
-        W, b, c = (_float(name, array) for name, array in given.items())
-        if W.ndim != 3:
-            raise ValueError(f"weights must have shape (hidden, visible, levels), but has shape {W.shape}.")
-        _check_biases(b, W.shape[1:], c, W.shape[:1])
-        self.space = Categorical(W.shape[1] if shape is None else shape, W.shape[2])
-        _check_sites(self.space.shape, W.shape[1])
-        self.weights, self.visible_bias, self.hidden_bias = W, b, c
-
-    @classmethod
-    def pretrained(cls, *, shape: int | Sequence[int] | None = None) -> "CategoricalRBM":
-        """25 hidden units on the 784 pixels of Fashion-MNIST in 4 levels, shipped with the package in half precision.
-
-        Trained with `discrax.learn.train_rbm` on the 60,000 training images, level = value // 64: chains from the data,
-        100 rounds of block Gibbs a batch of 100, 4 epochs, learning rate 1e-3. It has many modes (a shirt, a shoe, a
-        bag) that chains seldom leave.
-        """
-        with resources.files("discrax.targets").joinpath("weights", "rbm_fashion_mnist.npz").open("rb") as file:
-            return cls(**_arrays(file, "rbm_fashion_mnist.npz", 3, shape))
-
-    @classmethod
-    @checked_arguments
-    def load(cls, path: str | Path, *, shape: int | Sequence[int] | None = None) -> "CategoricalRBM":
-        """From a file that `save` wrote; `shape` rearranges the sites."""
-        return cls(**_arrays(path, os.fspath(path), 3, shape))
-
-    def save(self, path: str | os.PathLike) -> None:
-        """Writes an npz file with the arrays weights, visible_bias, hidden_bias and shape."""
-        _save(path, self)
+        arrays: dict[str, Any] = {name: np.asarray(getattr(self, name)) for name in _ARRAYS[:3]}
+        arrays["shape"] = np.array(self.space.shape)
+        # A file object, since numpy adds a suffix to a name that lacks one.
+        write_whole(os.fspath(path), lambda file: np.savez_compressed(file, **arrays))
 
     def log_prob(self, e: Float[Array, "..."]) -> Float[Array, ""]:
         linear = jnp.dot(self.visible_bias.reshape(-1), e.reshape(-1))
@@ -140,23 +94,39 @@ class CategoricalRBM(Layered):
 
     def site_logits(self, h: Float[Array, " hidden"]) -> Float[Array, "..."]:
         logits = self.visible_bias.reshape(-1) + h @ self.weights.reshape(len(self.hidden_bias), -1)
-        return logits.reshape(*self.space.shape, self.space.num_levels)
+        return logits.reshape(*self.space.shape, *self.visible_bias.shape[1:])
+
+
+class RBM(_Machine):
+    """Binary sites: log pi(v) = b'v + sum_m softplus(c_m + W_m v), v in {0, 1}^visible.
+
+    `pretrained` has 25 hidden units on the 784 pixels of MNIST. It was trained with `discrax.learn.train_rbm` on the
+    60,000 training images, each pixel 1 with probability value / 255: persistent chains, 50 rounds of block Gibbs a
+    batch of 100, 3 epochs, learning rate 1e-3.
+    """
+
+    space: Binary
+    axes: ClassVar[tuple[str, ...]] = ("hidden", "visible")
+    shipped: ClassVar[str] = "rbm_mnist.npz"
+
+
+class CategoricalRBM(_Machine):
+    """One-hot sites: log pi(v) = sum_n b_n'v_n + sum_m softplus(c_m + sum_n W_mn'v_n).
+
+    `pretrained` has 25 hidden units on the 784 pixels of Fashion-MNIST in 4 levels. It was trained with
+    `discrax.learn.train_rbm` on the 60,000 training images, level = value // 64: chains from the data, 100 rounds of
+    block Gibbs a batch of 100, 4 epochs, learning rate 1e-3. It has many modes (a shirt, a shoe, a bag) that chains
+    seldom leave.
+    """
+
+    space: Categorical
+    axes: ClassVar[tuple[str, ...]] = ("hidden", "visible", "levels")
+    shipped: ClassVar[str] = "rbm_fashion_mnist.npz"
 
 
 def _float(name: str, array: ArrayLike) -> Array:
     traced = isinstance(array, Tracer)
     return jnp.asarray(array if traced else real_array(name, array), jnp.result_type(float))
-
-
-def _check_biases(b: Array, visible: tuple[int, ...], c: Array, hidden: tuple[int, ...]) -> None:
-    for name, bias, expected in (("visible_bias", b, visible), ("hidden_bias", c, hidden)):
-        if bias.shape != expected:
-            raise ValueError(f"{name} must have shape {expected} to go with the weights, but has shape {bias.shape}.")
-
-
-def _check_sites(shape: tuple[int, ...], visible: int) -> None:
-    if math.prod(shape) != visible:
-        raise ValueError(f"shape must arrange the {visible} visible sites, but {shape} has {math.prod(shape)}.")
 
 
 def _arrays(file: Any, name: str, num_axes: int, shape: int | Sequence[int] | None) -> dict:
@@ -183,14 +153,3 @@ def _arrays(file: Any, name: str, num_axes: int, shape: int | Sequence[int] | No
             f"{name} does not hold a {right}: its weights have shape {arrays['weights'].shape}; try {other}.load."
         )
     return {key: arrays[key] for key in _ARRAYS[:3]} | {"shape": arrays["shape"].tolist() if shape is None else shape}
-
-
-def _save(path: str | os.PathLike, machine: RBM | CategoricalRBM) -> None:
-    arrays = {
-        "weights": np.asarray(machine.weights),
-        "visible_bias": np.asarray(machine.visible_bias),
-        "hidden_bias": np.asarray(machine.hidden_bias),
-        "shape": np.array(machine.space.shape),
-    }
-    # A file object, since numpy adds a suffix to a name that lacks one.
-    write_whole(os.fspath(path), lambda file: np.savez_compressed(file, **arrays))  # pyright: ignore[reportArgumentType]

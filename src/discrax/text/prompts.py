@@ -30,6 +30,7 @@ from jaxtyping import Array, Bool, Float, Int, Integer, Key, PRNGKeyArray
 
 from discrax.core import checks, random
 from discrax.core.checks import checked_arguments, describe
+from discrax.core.extras import import_extra
 from discrax.core.kernel import Kernel
 from discrax.core.programs import compiled, reads_user_code
 from discrax.core.seeds import key_of
@@ -306,10 +307,7 @@ def continuous_relaxation(
 def _relax(
     keys: Key[Array, " runs"], target: PromptTarget, *, num_steps: int, learning_rate: float, weight_decay: float
 ) -> tuple[Integer[Array, "runs length"], Float[Array, " runs"]]:
-    try:
-        import optax
-    except ImportError as error:
-        raise ImportError('The continuous relaxation needs optax: pip install "discrax[text]".') from error
+    optax = import_extra("optax", "The continuous relaxation needs", "text")
     embedder: Any = target.embed_tokens
     space, words = target.space, embedder.words[target.tokens]
     word_directions = words / jnp.linalg.norm(words, axis=1, keepdims=True)

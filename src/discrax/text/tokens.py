@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from jaxtyping import Bool, Integer
 
+from discrax.core.extras import import_extra
 from discrax.text.checkpoint import TOKENIZER, Checkpoint, read_json, read_lines
 
 if TYPE_CHECKING:
@@ -27,11 +28,7 @@ _PARTS = r"'s|'t|'re|'ve|'m|'ll|'d|\p{L}+|\p{N}|[^\s\p{L}\p{N}]+"
 
 
 def _tokenizers() -> Any:
-    try:
-        import tokenizers
-    except ImportError as error:
-        raise ImportError('Text is read with the package tokenizers: pip install "discrax[text]".') from error
-    return tokenizers
+    return import_extra("tokenizers", "Text is read with the package", "text")
 
 
 def read_tokenizer(path: Path, kind: str) -> "Tokenizer":

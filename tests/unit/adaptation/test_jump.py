@@ -82,9 +82,9 @@ def test_the_search_takes_five_coarse_and_nine_fine_values():
 
 
 def test_the_search_may_pass_the_top_and_takes_neighbours_of_radii():
-    high = tuned(StepSearch(("width",), (0.002, 0.02, 0.2, 2.0), 10), num_warmup=130)
+    high = tuned(StepSearch(("width",), 10, values=(0.002, 0.02, 0.2, 2.0)), num_warmup=130)
     assert [values[0] for values, _ in high.report.tried][4:] == pytest.approx([float(k) for k in range(2, 11)])
-    radii = tuned(StepSearch(("width",), (1.0, 5.0, 10.0, 15.0, 20.0, 25.0), 10), num_warmup=150)
+    radii = tuned(StepSearch(("width",), 10, values=(1.0, 5.0, 10.0, 15.0, 20.0, 25.0)), num_warmup=150)
     assert [values[0] for values, _ in radii.report.tried][6:] == pytest.approx([float(k) for k in range(16, 25)])
 
 
@@ -121,7 +121,7 @@ def test_a_scale_with_an_optimal_rate_can_be_searched_by_jump_too():
 
 
 def test_several_rules_share_warm_up():
-    result = tuned((StepSearch(("width",), (1.0, 10.0, 100.0), 5), JumpProbes(("power",))), num_warmup=200)
+    result = tuned((StepSearch(("width",), 5, values=(1.0, 10.0, 100.0)), JumpProbes(("power",))), num_warmup=200)
     first, second = result.reports
     assert (first.num_steps, second.num_steps) == (100, 100)
     assert float(result.kernel.width) == pytest.approx(first.chosen["width"])
@@ -170,7 +170,7 @@ def test_where_nothing_moves_acceptance_says_which_way_to_go(rule, width, grid, 
 
 def test_a_search_whose_values_all_propose_nothing_takes_the_largest():
     kernel = Sleepy(jnp.float32(0.1), jnp.float32(0.5), ("width",))
-    search = StepSearch(("width",), (0.05, 0.5, 5.0), 3)
+    search = StepSearch(("width",), 3, values=(0.05, 0.5, 5.0))
     result = dx.sample(jax.random.key(0), TARGET, kernel, num_chains=2, num_warmup=36, num_samples=2, adaptation=search)
     assert float(result.kernel.width) > 5
 

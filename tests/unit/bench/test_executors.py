@@ -244,6 +244,6 @@ def test_unknown_options_of_slurm_are_a_sentence(tmp_path):
 @pytest.mark.parametrize(("name", "package"), [("ray", "ray"), ("slurm", "submitit")])
 def test_a_missing_package_is_a_sentence(name, package, monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, package, None)
-    sentence = f"The {name} executor needs {package}: pip install 'discrax[{name}]'."
+    sentence = f'The {name} executor needs {package}, which is missing: pip install "discrax[{name}]".'
     with pytest.raises(ImportError, match=re.escape(sentence)):
         get_executor(name, folder=tmp_path)

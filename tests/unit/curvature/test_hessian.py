@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import discrax as dx
-from discrax.curvature.hessian import Hessian, checked_matrix, estimated_hessian, exact_hessian
+from discrax.curvature.hessian import Hessian, estimated_hessian, exact_hessian
+from discrax.curvature.matrices import checked_matrix
 
 W = np.array([[0.3, 0.5, 0.0, -0.2], [0.5, -0.4, 0.7, 0.1], [0.0, 0.7, 0.2, -0.6], [-0.2, 0.1, -0.6, 0.5]])
 QUADRATIC = {

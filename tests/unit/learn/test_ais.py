@@ -224,8 +224,8 @@ def test_a_sum_that_is_too_long_is_refused():
     [
         ({"base": np.full(12, 0.5)}, r"shape \(3, 4\), but has shape \(12,\)"),
         ({"base": np.zeros((3, 4))}, "strictly between 0 and 1"),
-        ({"num_chains": 1}, "num_chains must be a whole number, at least 2"),
-        ({"steps": 0}, "steps must be a whole number, at least 1"),
+        ({"num_chains": 1}, "num_chains must be at least 2, but got 1"),
+        ({"steps": 0}, "steps must be at least 1, but got 0"),
         ({"num_temperatures": 0}, "num_temperatures must be a whole number"),
         ({"sampler": "dula"}, "DULA does not leave its target invariant"),
         ({"sampler": "auto"}, "sampler"),

@@ -188,7 +188,7 @@ def test_signals_end_estimates_that_are_no_use_in_part(monkeypatch):
     monkeypatch.setattr(module.ProgressBar, "advance", lambda *_: os.kill(os.getpid(), signal.SIGTERM))
     with pytest.raises(KeyboardInterrupt):
         ais(KEY, target, sampler=samplers.gibbs(), num_chains=2, num_temperatures=10, progress=False)
-    monkeypatch.setattr("discrax.learn.mixing._log_probs_at", lambda *_: os.kill(os.getpid(), signal.SIGTERM))
+    monkeypatch.setattr("discrax.learn.mixing.log_probs_of", lambda *_: os.kill(os.getpid(), signal.SIGTERM))
     with pytest.raises(KeyboardInterrupt):
         mixing_curves(KEY, target, {"gibbs": "gibbs"}, init=np.zeros(3, int), num_steps=2, every=1, num_warmup=0)
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL

@@ -79,7 +79,7 @@ def test_fewer_rows_than_a_batch():
         (np.zeros((2, 3)), {}, "data must be integer codes .*, but got float64"),
         (np.full((2, 3), 255), {}, "they run from 255 to 255; quantise it"),
         (np.full((2, 3), -1), {"num_levels": 4}, "codes 0..3, but they run from -1"),
-        (np.zeros((2, 3), int), {"num_gibbs": 0}, "num_gibbs must be a positive whole number"),
+        (np.zeros((2, 3), int), {"num_gibbs": 0}, "num_gibbs must be at least 1, but got 0"),
         (np.zeros((2, 3), int), {"num_levels": 1}, "at least 2"),
         (np.zeros((2, 3), int), {"learning_rate": 0.0}, "learning_rate must be greater than 0"),
     ],

@@ -70,7 +70,7 @@ SETTINGS = [
     ({"learning_rate": np.nan}, "learning_rate must be finite"),
     ({"learning_rate": None}, "learning_rate must be real numbers, but got None"),
     ({"ema": "x"}, "ema, a decay, must be real numbers"),
-    ({"num_updates": 2.0}, "num_updates must be a positive whole number"),
+    ({"num_updates": 2.0}, "num_updates must be a whole number, but got 2.0"),
     ({"buffer_size": 10**13}, r"buffer_size = 10,000,000,000,000 chains of 4 sites need .* TiB"),
     ({"adaptation": 3}, "adaptation is 'auto', None or a rule of discrax.adaptation, but got 3"),
     ({"trains": 3}, "trains must be a function"),

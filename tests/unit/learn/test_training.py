@@ -219,7 +219,7 @@ def test_a_steady_rule_follows_a_target_that_changes():
         (np.zeros((0, 4), np.int8), {}, "data must be integer codes"),
         (np.zeros((5, 3), np.int8), {}, r"data must have shape \(rows, 4\), but has \(5, 3\)"),
         (np.full((5, 4), 2), {}, "Codes must lie in 0..1"),
-        (DATA, {"num_steps": 0}, "num_steps must be a positive whole number"),
+        (DATA, {"num_steps": 0}, "num_steps must be at least 1, but got 0"),
         (DATA, {"ema": 1.0}, "ema, a decay, must be at least 0 and less than 1, but got 1.0"),
         (DATA, {"resume": True}, "needs `out`"),
         (DATA, {"sampler": "pavg"}, "wants a matrix of second derivatives"),

@@ -196,10 +196,10 @@ def test_parameters_are_leaves():
         (lambda: FHMM([1.0], [1.0], 0.0, 0.0), "noise_variance must be positive"),
         (lambda: CategoricalFHMM([1.0], [1.0]), "weights must be a table"),
         (lambda: CategoricalFHMM([1.0], [[1.0, 2.0]], initial_logits=[0.0]), "one number per level"),
-        (lambda: FHMM.simulated(0, 0, 2), "length must be a whole number of at least 1"),
+        (lambda: FHMM.simulated(0, 0, 2), "length must be at least 1, but got 0"),
         (lambda: FHMM.simulated(0, 5, 2, stay_prob=1.0), "stay_prob must lie strictly between"),
         (lambda: FHMM.simulated(0, 5, 2, weights=[1.0]), "one number per factor"),
-        (lambda: CategoricalFHMM.simulated(0, 5, 2, 1), "num_levels must be a whole number of at least 2"),
+        (lambda: CategoricalFHMM.simulated(0, 5, 2, 1), "num_levels must be at least 2, but got 1"),
     ],
 )
 def test_bad_input(build, sentence):

@@ -1,6 +1,5 @@
 """Jobs on clusters: Slurm, through submitit, and Ray."""
 
-import importlib
 import logging
 import os
 import re
@@ -16,6 +15,7 @@ from types import MappingProxyType
 from typing import Any
 
 from discrax.bench.execute.worker import Done, Executor, Job, Work, in_one_line, pack, serve, settings_here, unpack
+from discrax.core.extras import import_extra
 
 
 class Slurm(Executor):
@@ -33,7 +33,7 @@ class Slurm(Executor):
     name = "slurm"
 
     def __init__(self, folder: Path, workers: int = 1, options: Mapping[str, Any] = MappingProxyType({})):
-        submitit = import_package("submitit", extra=self.name, executor=self.name)
+        submitit = import_extra("submitit", f"The {self.name} executor needs", self.name)
         parameters = {"name": "discrax", "timeout_min": 240, **options}
         self.cluster = parameters.pop("cluster", "slurm")
         if workers > 1:
@@ -90,7 +90,7 @@ class Ray(Executor):
 
     def __init__(self, workers: int = 1, address: str | None = None, options: Mapping[str, Any] = MappingProxyType({})):
         with _quiet():
-            ray = import_package("ray", extra=self.name, executor=self.name)
+            ray = import_extra("ray", f"The {self.name} executor needs", self.name)
             self.serve = ray.remote(serve).options(**{"max_retries": 0, **options})
         self.workers = workers
         self.address = address
@@ -144,15 +144,6 @@ class Ray(Executor):
                 advice = "Start one with `ray start --head`, or leave out the address to work on this machine"
                 token = "if the cluster asks for a token, set RAY_AUTH_MODE=token here too"
                 raise ConnectionError(f"No Ray cluster let us in at {self.address}. {advice}; {token}.") from error
-
-
-def import_package(package: str, *, extra: str, executor: str) -> Any:
-    """A package of an extra; without it, which extra to install."""
-    try:
-        return importlib.import_module(package)
-    except ImportError as error:
-        sentence = f"The {executor} executor needs {package}: pip install 'discrax[{extra}]'."
-        raise ImportError(sentence) from error
 
 
 @contextmanager

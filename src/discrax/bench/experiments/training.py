@@ -36,9 +36,9 @@ from discrax.data import Images, load_images
 from discrax.learn import models
 from discrax.learn.ais import ais, log_probs_of
 from discrax.learn.frequencies import smoothed
+from discrax.learn.inputs import adam
 from discrax.learn.mixing import mixing_curves
 from discrax.learn.mixing import snapshots as snapshots_of
-from discrax.learn.runs import adam_with_warmup
 from discrax.learn.training import Trained, pcd
 
 Kept = TypeVar("Kept")
@@ -63,7 +63,7 @@ def likelihood(
             images,
             sampler=cell.sampler(),
             buffer_size=buffer_size,
-            optimiser=adam_with_warmup(learning_rate, max(1, cell.budget.num_samples // 5)),
+            optimiser=adam(learning_rate, max(1, cell.budget.num_samples // 5)),
         )
         numbers = [Number("diverged", float(trained.stopped is not None)), *training_numbers(trained)]
         if trained.stopped is None:
@@ -112,7 +112,7 @@ def trained_resnet(
             num_steps=num_steps,
             num_updates=num_updates,
             buffer_size=buffer_size,
-            optimiser=adam_with_warmup(learning_rate, max(1, num_updates // 5)),
+            optimiser=adam(learning_rate, max(1, num_updates // 5)),
             every=max(1, num_updates // 20),
             progress=False,
         )

@@ -17,37 +17,25 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.core import Tracer
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Bool, Float, Int
 
-from discrax.adaptation.acceptance import (
-    AcceptanceReport,
-    Memory,
-    first_memory,
-    next_memory,
-    report_of,
-    scale_of,
-    with_scale,
-)
+from discrax.adaptation.acceptance import AcceptanceRate, Memory, next_memory, scale_of, with_scale
 from discrax.adaptation.windows import Windowed
-from discrax.core.checks import describe, number, real_array
+from discrax.core.checks import describe, real_array
 from discrax.core.kernel import Info, Kernel, State, rated_knob
 from discrax.core.target import Target
 from discrax.samplers.continuous_time import DLMC, DLMCf
 from discrax.samplers.langevin import DMALA, total_log_rate
 
 
-class PaperRate(eqx.Module):
+class PaperRate(AcceptanceRate):
     """The papers' rule for an acceptance rate; `rate=None` takes the kernel's own optimum."""
 
-    rate: float | Float[Array, ""] | None = None
+    rule: str = eqx.field(static=True, default="paper")
+    rules: ClassVar[tuple[str, ...]] = ("paper",)
 
-    def __check_init__(self):
-        if self.rate is not None and not isinstance(self.rate, Tracer | jax.Array):
-            number("rate", self.rate, above=0, below=1)
-
-    def plan(self, target: Target, kernel: Kernel, num_steps: int) -> "PaperRate":
+    def plan(self, target: Target, kernel: Kernel, num_steps: int) -> AcceptanceRate:
         """With the rate to reach; a ValueError where the papers have no rule for the kernel."""
         found = rated_knob(kernel, target)
         if found is None or (found[0] == "step_size" and not isinstance(kernel, DMALA | DLMC | DLMCf)):
@@ -55,11 +43,7 @@ class PaperRate(eqx.Module):
                 "The papers' rule tunes a path length, a radius or the time of rates, which "
                 f"{type(kernel).__name__} has not; use discrax.adaptation.AcceptanceRate()."
             )
-        return PaperRate(jnp.asarray(found[1].rate if self.rate is None else self.rate, jnp.float32))
-
-    def init(self, target: Target, kernel: Kernel) -> Memory:
-        """What it remembers before the first step."""
-        return first_memory(scale_of(target, kernel)[1])
+        return super().plan(target, kernel, num_steps)
 
     def update(
         self, target: Target, kernel: Kernel, memory: Memory, states: State, info: Info
@@ -75,11 +59,6 @@ class PaperRate(eqx.Module):
         proposed = jnp.log(jnp.maximum(jnp.exp(memory.log_scale + log_rate) + gain * error, 1.0)) - log_rate
         kernel, log_scale = with_scale(target, kernel, proposed)
         return kernel, next_memory(memory, accept_prob, error, memory.crossings, log_scale)
-
-    def freeze(self, target: Target, kernel: Kernel, memory: Memory) -> tuple[Kernel, AcceptanceReport]:
-        """The kernel as it is, and what was done."""
-        assert self.rate is not None
-        return kernel, report_of(target, kernel, memory, float(self.rate), "paper")
 
 
 def _mean_log_rate(target: Target, kernel: Any, states: State) -> Float[Array, ""]:
@@ -104,13 +83,7 @@ class PaperPlan(NamedTuple):
 class PaperProbes(Windowed):
     """Coordinate probes of one or more knobs; `names=None` takes all that the kernel has."""
 
-    names: tuple[str, ...] | None = eqx.field(static=True, default=None)
-    window: int | None = eqx.field(static=True, default=None)
-    num_windows: int = eqx.field(static=True, default=0)
-
-    @property
-    def title(self) -> str:
-        return "paper probes"
+    title: ClassVar[str] = "paper probes"
 
     def schedule(self, tries: dict[str, tuple[float, ...]], num_steps: int) -> tuple[int, dict[str, Any]]:
         return 60, {}
@@ -160,10 +133,8 @@ class SearchPlan(NamedTuple):
 class StepSearch(Windowed):
     """Five coarse and nine fine values of one knob; `values=None` takes the kernel's own coarse ones."""
 
-    names: tuple[str, ...] | None = eqx.field(static=True, default=None)
     values: tuple[float, ...] | None = eqx.field(static=True, default=None)
-    window: int | None = eqx.field(static=True, default=None)
-    num_windows: int = eqx.field(static=True, default=0)
+    title: ClassVar[str] = "search"
     most_knobs: ClassVar[int | None] = 1
 
     def __check_init__(self):
@@ -174,10 +145,6 @@ class StepSearch(Windowed):
         values = real_array("values", self.values)
         if values.ndim != 1 or len(values) < 2 or (values <= 0).any() or (np.diff(values) <= 0).any():
             raise ValueError(f"values must be two or more positive, increasing numbers, but got {self.values!r}.")
-
-    @property
-    def title(self) -> str:
-        return "search"
 
     def schedule(self, tries: dict[str, tuple[float, ...]], num_steps: int) -> tuple[int, dict[str, Any]]:
         values = self.values or next(iter(tries.values()))
@@ -234,12 +201,7 @@ class GammaRule(Windowed):
     """The multiple gamma of PAVG's preconditioner."""
 
     names: tuple[str, ...] | None = eqx.field(static=True, default=("gamma",))
-    window: int | None = eqx.field(static=True, default=None)
-    num_windows: int = eqx.field(static=True, default=0)
-
-    @property
-    def title(self) -> str:
-        return "gamma"
+    title: ClassVar[str] = "gamma"
 
     def schedule(self, tries: dict[str, tuple[float, ...]], num_steps: int) -> tuple[int, dict[str, Any]]:
         return 30, {}

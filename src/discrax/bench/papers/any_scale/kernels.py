@@ -48,17 +48,13 @@ class SetKnobs(eqx.Module):
 class NoNoise(Metric):
     """W + D = 0, where W is diagonal and D = -W: there is nothing to decouple, and no auxiliary variable."""
 
-    diagonal_values: Float[Array, " n"]
-
-    @property
-    def diagonal(self) -> Float[Array, "*n"]:
-        return self.diagonal_values
+    diagonal: Float[Array, " n"]
 
     def product(self, z: Float[Array, "n *levels"]) -> Float[Array, "n *levels"]:
         return jnp.zeros_like(z)
 
     def draw(self, key: PRNGKeyArray, shape: tuple[int, ...]) -> Float[Array, "n *levels"]:
-        return jnp.zeros(shape, self.diagonal_values.dtype)
+        return jnp.zeros(shape, self.diagonal.dtype)
 
 
 def ab_diagonal(data: str, sigma: float, alpha: float) -> Kernel:
