@@ -18,6 +18,7 @@ from typing import ClassVar, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Float
 
@@ -117,10 +118,12 @@ def scale_of(target: Target, kernel: Kernel) -> tuple[str, Float[Array, ""], Kno
     return name, knob.to_scale(jnp.asarray(knob.value)).astype(jnp.float32), knob
 
 
-def with_scale(target: Target, kernel: Kernel, log_scale: Float[Array, ""]) -> tuple[Kernel, Float[Array, ""]]:
+def with_scale(
+    target: Target, kernel: Kernel, log_scale: Float[Array | np.ndarray, ""]
+) -> tuple[Kernel, Float[Array, ""]]:
     """The kernel with another scale, clipped to its limits, and the clipped logarithm."""
     name, _, knob = scale_of(target, kernel)
-    value = jnp.clip(knob.from_scale(log_scale), knob.low, knob.high).astype(jnp.float32)
+    value = jnp.clip(knob.from_scale(jnp.asarray(log_scale)), knob.low, knob.high).astype(jnp.float32)
     return kernel.with_knobs(**{name: value}), knob.to_scale(value).astype(jnp.float32)
 
 

@@ -56,7 +56,7 @@ class Windowed(eqx.Module):
     names: tuple[str, ...] | None = eqx.field(static=True, default=None)  # None: all that the kernel has
     window: int | None = eqx.field(static=True, default=None)  # steps; None until planned
     num_windows: int = eqx.field(static=True, default=0)
-    title: eqx.AbstractClassVar[str]  # the rule, for reports
+    title: ClassVar[str]  # the rule, for reports
     most_knobs: ClassVar[int | None] = None  # that it tunes if none is named
 
     def __check_init__(self):

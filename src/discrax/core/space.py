@@ -214,6 +214,11 @@ class _TwoLevels(_Scalar):
 class Binary(_TwoLevels):
     """Sites in {0, 1}: the embedding is the code."""
 
+    def __init__(
+        self, shape: int | Sequence[int], *, frozen: ArrayLike | None = None, frozen_codes: ArrayLike | None = None
+    ):
+        super().__init__(shape, frozen=frozen, frozen_codes=frozen_codes)
+
     @property
     def values(self) -> Float[Array, " levels"]:
         return jnp.array([0.0, 1.0], _float())
@@ -224,6 +229,11 @@ class Binary(_TwoLevels):
 
 class Spin(_TwoLevels):
     """Sites in {-1, +1}: code 0 is -1 and code 1 is +1."""
+
+    def __init__(
+        self, shape: int | Sequence[int], *, frozen: ArrayLike | None = None, frozen_codes: ArrayLike | None = None
+    ):
+        super().__init__(shape, frozen=frozen, frozen_codes=frozen_codes)
 
     @property
     def values(self) -> Float[Array, " levels"]:

@@ -29,7 +29,10 @@ from discrax.core.xla import materialised
 class Metric(eqx.Module):
     """M = W + D, as its products and its Gaussian noise."""
 
-    diagonal: eqx.AbstractVar[Float[Array, "*n"]]  # D: a number, or one per row
+    @property
+    @abstractmethod
+    def diagonal(self) -> Float[Array, "*n"]:
+        """D: a number, or one per row."""
 
     @abstractmethod
     def product(self, z: Float[Array, "n *levels"]) -> Float[Array, "n *levels"]:
@@ -104,7 +107,7 @@ class Spectral(Metric):
 class DenseRoot(Metric):
     """M by a dense square root."""
 
-    diagonal: Float[Array, " m"]
+    diagonal_values: Float[Array, " m"]
     root: Float[Array, "m m"]
     matrix: Float[Array, "m m"]
 
@@ -115,6 +118,10 @@ class DenseRoot(Metric):
         root = vectors * np.sqrt(np.maximum(values, 0))
         to_float = lambda a: jnp.asarray(a, jnp.result_type(float))  # noqa: E731
         return cls(to_float(diagonal), to_float(root), to_float(root @ root.T))
+
+    @property
+    def diagonal(self) -> Float[Array, "*n"]:
+        return self.diagonal_values
 
     def product(self, z: Float[Array, "n *levels"]) -> Float[Array, "n *levels"]:
         return _matmul(self.matrix, z)
@@ -145,7 +152,7 @@ class Table(eqx.Module):
 class Edges(Metric):
     """M by noise on the edges of a graph, where its diagonal dominates."""
 
-    diagonal: Float[Array, " n"]
+    diagonal_values: Float[Array, " n"]
     matrix: Table
     incidence: Table  # from noise on edges, and on sites where M_ii > sum_j |W_ij|, to sites
 
@@ -182,6 +189,10 @@ class Edges(Metric):
         )
         return cls(jnp.asarray(diagonal, jnp.result_type(float)), matrix, incidence)
 
+    @property
+    def diagonal(self) -> Float[Array, "*n"]:
+        return self.diagonal_values
+
     def product(self, z: Float[Array, "n *levels"]) -> Float[Array, "n *levels"]:
         return self.matrix.product(z)
 
@@ -192,7 +203,7 @@ class Edges(Metric):
 class SparseRoot(Metric):
     """M = L L' by a sparse L."""
 
-    diagonal: Float[Array, " n"]
+    diagonal_values: Float[Array, " n"]
     root: Table
     transposed: Table
 
@@ -207,6 +218,10 @@ class SparseRoot(Metric):
             Table.of(rows, columns, values, (n, n)),
             Table.of(columns, rows, values, (n, n)),
         )
+
+    @property
+    def diagonal(self) -> Float[Array, "*n"]:
+        return self.diagonal_values
 
     def product(self, z: Float[Array, "n *levels"]) -> Float[Array, "n *levels"]:
         return self.root.product(self.transposed.product(z))

@@ -85,8 +85,14 @@ class DLMC(_ContinuousTime):
 
     is_euler: ClassVar[bool] = False
 
+    def __init__(self, step_size: float = 3.0, balancing: str | Balancing = "sqrt", per_rate: bool = True):
+        super().__init__(step_size, balancing, per_rate)
+
 
 class DLMCf(_ContinuousTime):
     """By one Euler step."""
 
     is_euler: ClassVar[bool] = True
+
+    def __init__(self, step_size: float = 3.0, balancing: str | Balancing = "sqrt", per_rate: bool = True):
+        super().__init__(step_size, balancing, per_rate)

@@ -58,6 +58,10 @@ class _Langevin(Factorised):
 class DMALA(_Langevin):
     """Metropolis-adjusted discrete Langevin."""
 
+    # Written out, though it adds nothing: type checkers make a constructor of the fields where a class has none.
+    def __init__(self, step_size: float = 0.2, balancing: str | Balancing = "sqrt"):
+        super().__init__(step_size, balancing)
+
 
 class DULA(_Langevin):
     """Unadjusted discrete Langevin."""

@@ -122,11 +122,17 @@ class GWG(_WeightedPath):
     with_replacement: ClassVar[bool] = True
     exponent: ClassVar[float] = 1 / 2  # repeated sites are wasted, so its paths are shorter than those of PAS
 
+    def __init__(self, path_length: float = 1.0, balancing: str | Balancing = "sqrt"):
+        super().__init__(path_length, balancing)
+
 
 class PAS(_WeightedPath):
     """Path auxiliary sampler, or LBP-R: sites are drawn without replacement."""
 
     with_replacement: ClassVar[bool] = False
+
+    def __init__(self, path_length: float = 1.0, balancing: str | Balancing = "sqrt"):
+        super().__init__(path_length, balancing)
 
 
 def log_weights(

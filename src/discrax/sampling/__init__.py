@@ -1,4 +1,4 @@
-"""The verb `sample` and what it returns."""
+"""Runs of chains: the verb `sample`, the pilot of `auto`, runs that share a program, and what they return."""
 
 from discrax.sampling.auto import auto
 from discrax.sampling.result import Result

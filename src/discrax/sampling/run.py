@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Integer, Key, PRNGKeyArray
+from jax.typing import ArrayLike
+from jaxtyping import Array, Integer, Key, PRNGKeyArray
 
 from discrax.core.driver import Adapter, Chunk, Ensemble, chunk_length, drive, start
 from discrax.core.kernel import Kernel, replaced
@@ -154,10 +155,10 @@ class Run:
         more = [() if report is None else (report,) for report in reports]
         return replace(self, reports=tuple(old + new for old, new in zip(self.reports, more, strict=True)))
 
-    def at_temperatures(self, betas: Float[np.ndarray, " runs"]) -> "Run":
-        """Several runs of `Tempered` targets at other temperatures; states and caches are of the untempered ones."""
+    def at_temperatures(self, betas: ArrayLike) -> "Run":
+        """A run of a `Tempered` target at another temperature, or several at one each; their states stay as they are."""
         assert isinstance(self.target, Tempered)
-        beta = jnp.asarray(betas, self.target.beta.dtype)
+        beta = jnp.asarray(betas, self.target.beta.dtype).reshape(self.target.beta.shape)
         return replace(self, target=eqx.tree_at(lambda target: target.beta, self.target, beta))
 
     def learn(self, draws: Sequence[Integer[np.ndarray, "chains draws *shape"]]) -> "Run":

@@ -36,8 +36,8 @@ class _Machine(Layered):
     weights: Float[Array, "hidden visible *levels"]
     visible_bias: Float[Array, "visible *levels"]
     hidden_bias: Float[Array, " hidden"]
-    axes: eqx.AbstractClassVar[tuple[str, ...]]  # of the weights
-    shipped: eqx.AbstractClassVar[str]  # the file of `pretrained`
+    axes: ClassVar[tuple[str, ...]]  # of the weights
+    shipped: ClassVar[str]  # the file of `pretrained`
 
     def __init__(
         self,
@@ -109,6 +109,17 @@ class RBM(_Machine):
     axes: ClassVar[tuple[str, ...]] = ("hidden", "visible")
     shipped: ClassVar[str] = "rbm_mnist.npz"
 
+    def __init__(
+        self,
+        weights: ArrayLike,
+        visible_bias: ArrayLike,
+        hidden_bias: ArrayLike,
+        *,
+        shape: int | Sequence[int] | None = None,
+    ):
+        """`shape` arranges the sites, for example (28, 28); by default they lie in a row."""
+        super().__init__(weights, visible_bias, hidden_bias, shape=shape)
+
 
 class CategoricalRBM(_Machine):
     """One-hot sites: log pi(v) = sum_n b_n'v_n + sum_m softplus(c_m + sum_n W_mn'v_n).
@@ -122,6 +133,17 @@ class CategoricalRBM(_Machine):
     space: Categorical
     axes: ClassVar[tuple[str, ...]] = ("hidden", "visible", "levels")
     shipped: ClassVar[str] = "rbm_fashion_mnist.npz"
+
+    def __init__(
+        self,
+        weights: ArrayLike,
+        visible_bias: ArrayLike,
+        hidden_bias: ArrayLike,
+        *,
+        shape: int | Sequence[int] | None = None,
+    ):
+        """`shape` arranges the sites, for example (28, 28); by default they lie in a row."""
+        super().__init__(weights, visible_bias, hidden_bias, shape=shape)
 
 
 def _float(name: str, array: ArrayLike) -> Array:
