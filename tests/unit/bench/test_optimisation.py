@@ -217,7 +217,10 @@ def test_what_solve_finds_by_itself(monkeypatch):
     single, series = numbers_of(target, call("discrax.bench.experiments.optimisation:automatic"), measured)
     assert asked == [{"sampler": "auto", "seconds": 0.4, "progress": False}]  # so many seconds an instance
     assert single["ratio"] == pytest.approx(1, abs=0.02)
-    assert series["ratio_by_second"][-1][1] == pytest.approx(single["ratio"], abs=0.02)
+    assert series["ratio_so_far"][-1][1] == pytest.approx(single["ratio"], abs=0.02)
+    by_second = [ratio for _, ratio in series["ratio_by_second"]]  # until the first instance has ended
+    assert by_second == sorted(by_second)
+    assert by_second[-1] <= single["ratio"]
 
 
 def test_an_untuned_sampler_is_not_tuned():
