@@ -177,8 +177,8 @@ class FHMM(_FactorialChains):
         return jnp.stack([jnp.zeros_like(self.initial_logit), self.initial_logit])
 
     def log_prob(self, e: Float[Array, "L K"]) -> Float[Array, ""]:
-        stays = jnp.sum(e[1:] * e[:-1] + (1 - e[1:]) * (1 - e[:-1]))
-        return self._fit(e) + self.initial_logit * jnp.sum(e[0]) + self.stay_logit * stays
+        fit, stays = self._fit(e), jnp.sum(e[1:] * e[:-1] + (1 - e[1:]) * (1 - e[:-1]))
+        return fit + self.initial_logit * jnp.sum(e[0]) + self.stay_logit * stays
 
     def evaluate(self, x: Integer[Array, "L K"]) -> Evaluation:
         e = self.space.embed(x)
@@ -277,8 +277,8 @@ class CategoricalFHMM(_FactorialChains):
         return self.weights
 
     def log_prob(self, e: Float[Array, "L K C"]) -> Float[Array, ""]:
-        start = jnp.sum(e[0] * self.initial_logits[None])
-        return self._fit(e) + start + self.stay_logit * jnp.sum(e[1:] * e[:-1])
+        fit, start = self._fit(e), jnp.sum(e[0] * self.initial_logits[None])
+        return fit + start + self.stay_logit * jnp.sum(e[1:] * e[:-1])
 
     def evaluate(self, x: Integer[Array, "L K"]) -> Evaluation:
         e, w, scale = self.space.embed(x), self.weights[None], 1 / self.noise_variance
