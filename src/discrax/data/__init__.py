@@ -1,4 +1,4 @@
-"""Data sets: where they lie, and images of them for energy models."""
+"""Data: sets of images for energy models and where they lie, and streams of rows that do not fit into memory."""
 
 from discrax.data.folder import data_file, data_files, use_data
 from discrax.data.images import IMAGE_SETS, Images, load_images

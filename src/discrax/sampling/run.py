@@ -156,7 +156,7 @@ class Run:
         return replace(self, reports=tuple(old + new for old, new in zip(self.reports, more, strict=True)))
 
     def at_temperatures(self, betas: ArrayLike) -> "Run":
-        """A run of a `Tempered` target at another temperature, or several at one each; their states stay as they are."""
+        """A run of a `Tempered` target at another temperature, or several at one each; states stay as they are."""
         assert isinstance(self.target, Tempered)
         beta = jnp.asarray(betas, self.target.beta.dtype).reshape(self.target.beta.shape)
         return replace(self, target=eqx.tree_at(lambda target: target.beta, self.target, beta))

@@ -26,8 +26,8 @@ BUDGETS = {Size.QUICK: Budget(5, 0, 300), Size.DEFAULT: Budget(10, 0, 1000), Siz
 
 
 def _methods(num_steps: int) -> dict[str, Call]:
-    def sampler(step: float, cache: bool) -> Call:
-        return call("discrax.text.prompts:prompt_sampler", num_steps=num_steps, step=step, cache=cache)
+    def sampler(step_size: float, cache: bool) -> Call:
+        return call("discrax.text.prompts:prompt_sampler", num_steps=num_steps, step_size=step_size, cache=cache)
 
     return {
         "SGDLD": sampler(1.0, True),
