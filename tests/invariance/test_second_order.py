@@ -150,7 +150,7 @@ class TimeOfTheOtherState(dx.Kernel):
         def logits(there: State):
             time = self.kernel.step_size / jnp.exp(total_log_rate(target, state, self.kernel.balancing))
             kernel = dx.samplers.dlmc(1.0, self.kernel.balancing, per_rate=False)
-            return kernel.with_knobs(step_size=time)._logits(target, there)
+            return kernel.with_knobs(step_size=time).logits(target, there)
 
         return factorised_step(key, target, state, logits(state), lambda there: (logits(there), 0.0))
 

@@ -142,7 +142,8 @@ def adapter_of(adaptation: str | Adapter | None, kernel: Kernel, model: Target, 
             return None
         adaptation = AcceptanceRate(rule="steady")
     if not isinstance(adaptation, Adapter):
-        raise TypeError(
+        error = ValueError if isinstance(adaptation, str) else TypeError
+        raise error(
             f"adaptation is 'auto', None or a rule of discrax.adaptation, but got {checks.describe(adaptation)}."
         )
     return adaptation.plan(model, kernel, num_steps)

@@ -168,7 +168,7 @@ def pilot(
     if spec.candidates is None:
         waiting = list(dict(candidates_for(target, differentiable=differentiable)).items())
     else:
-        waiting = [(c if isinstance(c, str) else name_of(c), c) for c in spec.candidates]
+        waiting = _name_apart(spec.candidates)
     trials, failed, by_name = [], [], dict(waiting)
     while waiting:
         interrupts.raise_if_requested()
@@ -199,6 +199,16 @@ def pilot(
         spec.cost,
     )
     return by_name[chosen.name], report
+
+
+def _name_apart(candidates: Sequence[str | Kernel]) -> list[tuple[str, str | Kernel]]:
+    """Samplers with their names; a name that is there already gets a number."""
+    named: dict[str, str | Kernel] = {}
+    for sampler in candidates:
+        name = sampler if isinstance(sampler, str) else name_of(sampler)
+        count = 1 + sum(each == name or each.startswith(f"{name} (") for each in named)
+        named[name if count == 1 else f"{name} ({count})"] = sampler
+    return list(named.items())
 
 
 def default_adapter(target: Target, kernel: Kernel) -> Adapter | None:

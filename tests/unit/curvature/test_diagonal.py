@@ -278,10 +278,10 @@ def test_the_report_reads_well():
 @pytest.mark.parametrize(
     ("W", "sentence"),
     [
-        (np.zeros((2, 3)), r"square matrix, but got one of shape \(2, 3\)"),
-        (np.zeros((0, 0)), r"square matrix, but got one of shape \(0, 0\)"),
-        (np.zeros(4), r"square matrix, but got one of shape \(4,\)"),
-        (scipy_sparse.csr_array((2, 3)), r"square matrix, but got one of shape \(2, 3\)"),
+        (np.zeros((2, 3)), r"square matrix, but got shape \(2, 3\)"),
+        (np.zeros((0, 0)), r"square matrix, but got shape \(0, 0\)"),
+        (np.zeros(4), r"square matrix, but got shape \(4,\)"),
+        (scipy_sparse.csr_array((2, 3)), r"square matrix, but got shape \(2, 3\)"),
         (np.array([[0.0, 1.0], [2.0, 0.0]]), r"symmetric.*pass \(W \+ W\.T\) / 2"),
         (scipy_sparse.csr_array(np.array([[0.0, 1.0], [2.0, 0.0]])), r"symmetric.*pass \(W \+ W\.T\) / 2"),
         (np.array([[0.0, np.nan], [np.nan, 0.0]]), "W must be finite"),

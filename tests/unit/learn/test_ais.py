@@ -226,7 +226,7 @@ def test_a_sum_that_is_too_long_is_refused():
         ({"base": np.zeros((3, 4))}, "strictly between 0 and 1"),
         ({"num_chains": 1}, "num_chains must be at least 2, but got 1"),
         ({"steps": 0}, "steps must be at least 1, but got 0"),
-        ({"num_temperatures": 0}, "num_temperatures must be a whole number"),
+        ({"num_temperatures": 0}, "num_temperatures must be at least 1"),
         ({"sampler": "dula"}, "DULA does not leave its target invariant"),
         ({"sampler": "auto"}, "sampler"),
         ({"sampler": gibbs("chromatic")}, "needs a colouring"),

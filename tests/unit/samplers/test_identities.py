@@ -144,7 +144,7 @@ def test_short_times_agree_to_first_order(space, weight):
         worst = []
         for logits in (
             langevin,
-            *(build(tau, weight, per_rate=False)._logits(target, state) for build in (dlmc, dlmcf)),
+            *(build(tau, weight, per_rate=False).logits(target, state) for build in (dlmc, dlmcf)),
         ):
             if target.space.has_two_levels:
                 moves, relative = np.asarray(jax.nn.sigmoid(logits)), rates
@@ -162,7 +162,7 @@ def test_interpolation_with_barkers_weight_is_lazy_parallel_gibbs():
     """p_flip = (1 - e^-tau) sigmoid(delta)."""
     target, tau = target_on("spin"), 0.8
     state = start_state(target, jnp.array([0, 1, 1, 0], jnp.int8))
-    logits = dlmc(tau, "ratio", per_rate=False)._logits(target, state)
+    logits = dlmc(tau, "ratio", per_rate=False).logits(target, state)
     expected = (1 - np.exp(-tau)) * np.asarray(jax.nn.sigmoid(state.cache))
     np.testing.assert_allclose(jax.nn.sigmoid(logits), expected, rtol=1e-4)
 
@@ -170,7 +170,7 @@ def test_interpolation_with_barkers_weight_is_lazy_parallel_gibbs():
 def test_a_long_interpolation_resamples_every_site():
     target = target_on("categorical")
     state = start_state(target, jnp.array([0, 1, 2, 0], jnp.int8))
-    logits = dlmc(1e6, per_rate=False)._logits(target, state)
+    logits = dlmc(1e6, per_rate=False).logits(target, state)
     np.testing.assert_allclose(jax.nn.softmax(logits, -1), jax.nn.softmax(state.cache, -1), atol=1e-5)
 
 
@@ -179,7 +179,7 @@ def test_time_counts_expected_moves():
     target = target_on("categorical")
     state = start_state(target, jnp.array([0, 1, 2, 0], jnp.int8))
     for build in (dlmc, dlmcf):
-        stays = jax.nn.softmax(build(1e-2)._logits(target, state), axis=-1)[np.arange(4), np.array([0, 1, 2, 0])]
+        stays = jax.nn.softmax(build(1e-2).logits(target, state), axis=-1)[np.arange(4), np.array([0, 1, 2, 0])]
         assert float(jnp.sum(1 - stays)) == pytest.approx(1e-2, rel=0.02)
 
 

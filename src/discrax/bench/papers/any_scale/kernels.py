@@ -48,7 +48,11 @@ class SetKnobs(eqx.Module):
 class NoNoise(Metric):
     """W + D = 0, where W is diagonal and D = -W: there is nothing to decouple, and no auxiliary variable."""
 
-    diagonal: Float[Array, " n"]
+    diagonal_values: Float[Array, " n"]
+
+    @property
+    def diagonal(self) -> Float[Array, "*n"]:
+        return self.diagonal_values
 
     def product(self, z: Float[Array, "n *levels"]) -> Float[Array, "n *levels"]:
         return jnp.zeros_like(z)
