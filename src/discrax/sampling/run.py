@@ -85,7 +85,7 @@ class Run:
         if init is None and np.isneginf(np.asarray(run.ensemble.states.log_prob)).any():
             kernel = run.kernels[0]
             x = possible_starts(for_init, target, x, lambda x: start(target, kernel, x)[0].states.log_prob)
-            run = cls.at(keys, target, kernel, x)
+            run = replace(run, ensemble=start(target, kernel, x)[0], x=x)
         check_start(run.ensemble.states, run.kernels[0])
         return run
 
@@ -138,9 +138,10 @@ class Run:
     @property
     def kernels(self) -> list[Kernel]:
         """The kernel of each run."""
-        return self._split(self.ensemble.kernel)
+        return self.split(self.ensemble.kernel)
 
-    def _split(self, tree: Any) -> list[Any]:
+    def split(self, tree: Any) -> list[Any]:
+        """What belongs to each run of a tree whose arrays have the leading axis of runs, if there is one."""
         return split(tree, len(self.targets)) if self.is_stacked else [tree]
 
     def _join(self, trees: Sequence[Any]) -> Any:
@@ -186,7 +187,7 @@ class Run:
         if self.adapter is None:
             return self
         assert self.ensemble.memory is not None
-        memories, adapters = self._split(self.ensemble.memory), self._split(self.adapter)
+        memories, adapters = self.split(self.ensemble.memory), self.split(self.adapter)
         frozen = [
             adapter.freeze(target, kernel, memory)
             for adapter, target, kernel, memory in zip(adapters, self.targets, self.kernels, memories, strict=True)
@@ -243,7 +244,7 @@ class Run:
         count = len(self.targets)
         return Progress(
             replace(self, ensemble=chunk.ensemble, observers=observers),
-            tuple(self._split(chunk.handed)),
+            tuple(self.split(chunk.handed)),
             chunk.num_draws,
             float(np.mean(chunk.info.accept_prob)),
             chunk.seconds / count,
@@ -273,7 +274,7 @@ class Run:
                 target = stack_shared(blocks)[0] if self.is_stacked else renewed(target)
             if is_sized:
                 tuning = self.adapter is not None
-                parts = zip(self._split(kernel), self.targets, strict=True)
+                parts = zip(self.split(kernel), self.targets, strict=True)
                 kernel = self._join(_of_one_size([each.prepare(of, tuning=tuning)[0] for each, of in parts]))
             return target, kernel
 

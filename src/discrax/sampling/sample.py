@@ -21,7 +21,6 @@ from discrax.sampling.checks import check_counts, check_keep, check_moved, check
 from discrax.sampling.progress import ProgressBar, wants_progress
 from discrax.sampling.result import Result
 from discrax.sampling.run import Progress, Run
-from discrax.sampling.stacking import split
 
 _LEAST_BURN_IN = 10
 
@@ -128,13 +127,12 @@ def draw(run: Run, adaptations: Sequence[Any], plan: Plan, interrupts: Interrupt
             _check_moved(run, warmup[-1])
         chunks = run.steps(plan.num_samples, thinning=plan.thinning, observe=plan.observers, chunk=plan.chunk_size)
         run = drawn.collect(chunks, run)
-    ends = split(run.ensemble, count) if run.is_stacked else [run.ensemble]
+    ends = run.split(run.ensemble)
     return [_result(i, run, ends[i], warmup, drawn, plan) for i in range(count)]
 
 
 def _check_moved(run: Run, phase: "Phase") -> None:
-    states = split(run.ensemble.states.x, len(run.targets)) if run.is_stacked else [run.ensemble.states.x]
-    starts = split(run.x, len(run.targets)) if run.is_stacked else [run.x]
+    states, starts = run.split(run.ensemble.states.x), run.split(run.x)
     for i, kernel in enumerate(run.kernels):
         has_moved = bool((np.asarray(starts[i]) != np.asarray(states[i])).any())  # a kernel need not count its jumps
         check_moved(kernel, phase.stats(i), run.reports[i], has_moved)
