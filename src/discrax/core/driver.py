@@ -19,6 +19,7 @@ from discrax.core.kernel import Info, Kernel, State
 from discrax.core.observers import Observer
 from discrax.core.programs import compiled
 from discrax.core.target import Target
+from discrax.core.xla import chains_last
 
 
 @runtime_checkable
@@ -82,6 +83,7 @@ def run_chunk(
     Also returns what the observers hand to the host, axes (draw, chain, ...), and the mean `Info` of the chunk.
     """
     kernel_arrays, kernel_static = eqx.partition(ensemble.kernel, eqx.is_array)
+    lay_out = chains_last if target.gathers else lambda states: states  # the one place that decides the layout
     watching = tuple(observer for observer in observers if observer.sees_every_step)
 
     def one_step(carry, _):
@@ -89,6 +91,7 @@ def run_chunk(
         kernel = eqx.combine(arrays, kernel_static)
         step_keys = jax.vmap(random.fold_in, in_axes=(0, None))(keys, step)
         states, info = jax.vmap(kernel.step, in_axes=(0, None, 0))(step_keys, target, states)
+        states = lay_out(states)
         if adapter is not None:
             kernel, memory = adapter.update(target, kernel, memory, states, info)
             arrays = eqx.filter(kernel, eqx.is_array)
@@ -106,7 +109,7 @@ def run_chunk(
     pairs = list(zip(observers, ensemble.observed, strict=True))
     watched = tuple(memory for observer, memory in pairs if observer.sees_every_step)
     resting = tuple(memory for observer, memory in pairs if not observer.sees_every_step)
-    moving = (ensemble.step, ensemble.states, kernel_arrays, ensemble.memory, watched)
+    moving = (ensemble.step, lay_out(ensemble.states), kernel_arrays, ensemble.memory, watched)
     (moving, resting), (handed, infos) = jax.lax.scan(one_draw, (moving, resting), None, length=num_draws)
     step, states, arrays, memory, watched = moving
     watched, resting, handed = iter(watched), iter(resting), iter(handed)

@@ -43,6 +43,11 @@ class Target(eqx.Module):
 
     space: eqx.AbstractVar[Space]
 
+    @property
+    def gathers(self) -> bool:
+        """Whether an evaluation reads sites from all over the state, as those of a graph do; it decides the layout."""
+        return False
+
     @abstractmethod
     def log_prob(self, e: Float[Array, "..."]) -> Float[Array, ""]:
         """Unnormalised log-probability of the embedding `e` of a state."""
@@ -121,6 +126,10 @@ class Tempered(Target):
     def space(self) -> Space:
         """That of the target."""
         return self.target.space
+
+    @property
+    def gathers(self) -> bool:
+        return self.target.gathers
 
     def log_prob(self, e: Float[Array, "..."]) -> Float[Array, ""]:
         return self.beta * self.target.log_prob(e)

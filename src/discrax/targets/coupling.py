@@ -18,7 +18,7 @@ import functools
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -43,6 +43,7 @@ class Coupling(eqx.Module):
     """A symmetric matrix J, a row per site. Embeddings e have shape `(*shape,)`, or `(*shape, levels)`."""
 
     shape: eqx.AbstractVar[tuple[int, ...]]
+    gathers: ClassVar[bool] = False  # whether a product reads sites from all over the state
 
     @abstractmethod
     def product(self, e: Float[Array, "..."]) -> Float[Array, "..."]:
@@ -133,6 +134,7 @@ class Dense(Coupling):
 class Sparse(Coupling):
     """From edges `(i, j, weight)`, each once; `i = j` is a diagonal entry."""
 
+    gathers: ClassVar[bool] = True
     shape: tuple[int, ...] = eqx.field(static=True)
     indices: Int[Array, "n degree"]
     weights: Float[Array, "n degree"]  # what stands beyond a site's degree is never read

@@ -58,6 +58,10 @@ class BalancedLabels(ExactRatios, LocalChanges, RatioUpdates, QuadraticForm):
         i, j = np.triu_indices(n)
         return np.stack([i, j], axis=1), J[i, j]
 
+    @property
+    def gathers(self) -> bool:
+        return self.coupling.gathers
+
     def log_prob(self, e: Float[Array, "n k"]) -> Float[Array, ""]:
         return self._value(e, self.coupling.product(e))
 

@@ -77,6 +77,10 @@ class Quadratic(ExactRatios, LocalChanges, RatioUpdates, Coloured, QuadraticForm
         np.fill_diagonal(J, 0)
         return Quadratic(Binary(len(J)), Dense(J), linear)
 
+    @property
+    def gathers(self) -> bool:
+        return self.coupling.gathers
+
     def colours(self) -> Int[np.ndarray, "*shape"]:
         return self.coupling.colours()
 
