@@ -116,12 +116,7 @@ def run_suites(
 
 
 def _work_on(
-    jobs: list[Job],
-    executor: Executor,
-    folder: Path,
-    display: "Display",
-    stale: dict[str, int],
-    interrupts: Interrupts,
+    jobs: list[Job], executor: Executor, folder: Path, display: "Display", stale: dict[str, int], interrupts: Interrupts
 ) -> None:
     with closing(executor.run(partial(work, str(folder)), jobs)) as results, display:
         while True:

@@ -26,15 +26,7 @@ from discrax.bench.plan.cell import Call, Cell
 from discrax.bench.plan.measure import Experiment, Number, Timing
 from discrax.core import random
 from discrax.data.folder import data_folder
-from discrax.text import (
-    Infilling,
-    MaskedModel,
-    corpus_bleu,
-    infill,
-    read_checkpoint,
-    self_bleu,
-    unique_ngrams,
-)
+from discrax.text import Infilling, MaskedModel, corpus_bleu, infill, read_checkpoint, self_bleu, unique_ngrams
 from discrax.text.tokens import MASK
 
 HEAVY_CHAIN = (

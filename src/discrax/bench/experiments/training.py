@@ -134,12 +134,7 @@ def snapshots(num_shown: int = 16) -> Experiment:
     def run(cell: Cell) -> tuple[list[Number], Timing]:
         target, budget = target_of(cell.target), cell.budget
         begin = time.perf_counter()
-        shots = snapshots_of(
-            jax.random.key(cell.seed),
-            target,
-            cell.sampler(),
-            **_chain_settings(budget),
-        )
+        shots = snapshots_of(jax.random.key(cell.seed), target, cell.sampler(), **_chain_settings(budget))
         seconds = time.perf_counter() - begin
         values = log_probs_of(target, shots.reshape(-1, *target.space.shape)).reshape(shots.shape[:2])
         numbers = [Number("time_s", seconds)]
@@ -185,11 +180,7 @@ def mixing_from_noise() -> Experiment:
         starts = rng.integers(0, target.space.num_levels, (budget.num_chains, *target.space.shape)).astype(np.int8)
         begin = time.perf_counter()
         curve = mixing_curves(
-            jax.random.key(cell.seed),
-            target,
-            {"sampler": cell.sampler()},
-            init=starts,
-            **_chain_settings(budget),
+            jax.random.key(cell.seed), target, {"sampler": cell.sampler()}, init=starts, **_chain_settings(budget)
         )["sampler"]
         seconds = time.perf_counter() - begin
         spread = curve.error * math.sqrt(budget.num_chains)

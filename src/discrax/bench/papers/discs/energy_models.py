@@ -48,11 +48,7 @@ _EXHIBITS: tuple[Figure, ...] = (
 )  # fmt: skip
 
 
-@suite(
-    "discs/figure06",
-    "chains on a residual network trained on MNIST (quick: on digits of 8 x 8 pixels)",
-    *_EXHIBITS,
-)
+@suite("discs/figure06", "chains on a residual network trained on MNIST (quick: on digits of 8 x 8 pixels)", *_EXHIBITS)
 def figure06(size: Size) -> Iterator[Cell]:
     yield from _snapshots(data_sets(size)[:1], size)
 

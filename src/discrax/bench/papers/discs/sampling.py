@@ -207,9 +207,7 @@ def figure10(effort: Size) -> Iterator[Cell]:
 
 
 @suite(
-    "discs/figure11",
-    "factorial hidden Markov models, binary and categorical",
-    *comparison("FHMM", "fhmm", ("kind",)),
+    "discs/figure11", "factorial hidden Markov models, binary and categorical", *comparison("FHMM", "fhmm", ("kind",))
 )
 def figure11(effort: Size) -> Iterator[Cell]:
     for kind, length, factors in (("binary high", 200, 50), ("binary low", 1_000, 10)):

@@ -143,13 +143,7 @@ def random_cut(graph_set: str, nodes: str) -> Task:
     chains, steps = (16, 50_000) if is_er else (32, 100_000)
     return Task(
         (("task", "maxcut"), ("graph_set", graph_set), ("num_nodes", nodes)),
-        lambda count: call(
-            f"{INSTANCES}:{graph_set.lower()}_maxcut",
-            low=low,
-            high=high,
-            count=count,
-            seed=_SEED,
-        ),
+        lambda count: call(f"{INSTANCES}:{graph_set.lower()}_maxcut", low=low, high=high, count=count, seed=_SEED),
         {
             Size.QUICK: Effort(2, 4, 1_500),
             Size.DEFAULT: Effort(16, chains, steps, fewer=5),

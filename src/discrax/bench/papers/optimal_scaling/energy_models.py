@@ -25,11 +25,7 @@ SAMPLERS = {  # weight, as a label and as an argument, and tuning
     "LBP_2-1": ("sqrt(t)", "sqrt", None),
     "ALBP_2": ("sqrt(t)", "sqrt", "auto"),
 }
-_GRID = {
-    Size.QUICK: (2, 10),
-    Size.DEFAULT: (5, 10, 20, 40, 80),
-    Size.PAPER: (5, 10, 15, 20, 30, 40, 60, 80, 100),
-}
+_GRID = {Size.QUICK: (2, 10), Size.DEFAULT: (5, 10, 20, 40, 80), Size.PAPER: (5, 10, 15, 20, 30, 40, 60, 80, 100)}
 _UPDATES = {Size.QUICK: 150, Size.DEFAULT: 2_000, Size.PAPER: 50_000}
 
 
