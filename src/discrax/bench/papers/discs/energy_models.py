@@ -20,7 +20,7 @@ _BUDGETS = {
 @suite(
     "discs/figure05",
     "RBMs trained on MNIST, with 25 and 200 hidden units",
-    *discs.comparison("RBM on MNIST", "rbm", ("kind",)),
+    *discs.comparison("RBM on MNIST", "rbm", "kind"),
 )
 def figure05(size: Size) -> Iterator[Cell]:
     yield from (cell for cell in discs.figure16.cells(size) if (cell.label("kind") or "").startswith("binary"))
