@@ -2,13 +2,21 @@
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from statistics import fmean, stdev
 from typing import Any
 
 Row = dict[str, Any]
 Derive = Callable[[list[Row]], list[Row]]
+
+
+def group_by(rows: Iterable[Row], place: Callable[[Row], Any]) -> dict[Any, list[Row]]:
+    """Rows by their place, in the order in which the places come."""
+    groups: dict[Any, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(place(row), []).append(row)
+    return groups
 
 
 def relabel(row: Row, **labels: str) -> Row:
@@ -43,9 +51,7 @@ def _num_chains(settings: str) -> int | None:
 
 def over_seeds(rows: list[Row]) -> list[Row]:
     """Cells that differ only by their seeds as one: the mean and the standard deviation of each number."""
-    groups: dict[Any, list[Row]] = {}
-    for row in rows:
-        groups.setdefault((frozenset(row["labels"].items()), row["metric"], row["x"], row["status"]), []).append(row)
+    groups = group_by(rows, lambda row: (frozenset(row["labels"].items()), row["metric"], row["x"], row["status"]))
     merged = []
     for group in groups.values():
         values = [row["value"] for row in group if row["value"] is not None]

@@ -118,8 +118,8 @@ def _comparison_cells(
     if with_oracle:
         steps = units * rows // batches[0]
         yield from _selection_cells("RWM-oracle", **common, steps=steps, sampler=call("discrax.samplers:rwm"))
-    length = {"warmup": units // 5, "steps": units - units // 5}
-    yield from _selection_cells("DLMC", **common, **length, sampler=call("discrax.samplers:dlmc"))
+    common |= {"warmup": units // 5, "steps": units - units // 5}
+    yield from _selection_cells("DLMC", **common, sampler=call("discrax.samplers:dlmc"))
 
 
 def _by_batch(rows: list[Row]) -> list[Row]:
