@@ -63,9 +63,7 @@ class Task:
                 target=self.instances(effort.count),
                 sampler=sampler,
                 budget=Budget(effort.chains, 0, steps),
-                measure=call(
-                    "discrax.bench.experiments.optimisation:annealing", hot=self.hot, cold=self.cold, kind=self.kind
-                ),
+                measure=call(f"{SEARCH}:annealing", hot=self.hot, cold=self.cold, kind=self.kind),
                 is_timed=True,
             )
 

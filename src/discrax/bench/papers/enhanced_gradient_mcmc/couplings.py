@@ -54,23 +54,17 @@ def estimation(cell: Cell, learning_rate: float, l1: float = 0.0, buffer_size: i
     import scipy.linalg  # noqa: F401  # loads the library whose threads are limited
     from threadpoolctl import threadpool_limits  # comes with scikit-learn
 
-    known, sampler, refresh = input_of(cell.target), cell.sampler(), None
+    known: Known = input_of(cell.target)
+    sampler, refresh = cell.sampler(), None
     if isinstance(sampler, Following):
         sampler, refresh = sampler.kernel(known), sampler.refresh
     # With several threads OpenBLAS takes 80 times as long for the eigenvectors of a small matrix as with one.
     with threadpool_limits(1, user_api="blas"):
         trained = training.train_cell(
-            cell,
-            known.untrained(cell.seed),
-            known.rows,
-            sampler=sampler,
-            refresh=refresh,
-            buffer_size=buffer_size,
-            learning_rate=learning_rate * known.factor,
-            l1=l1 / known.factor,
-            trains=known.part,
+            cell, known.untrained(cell.seed), known.rows, sampler=sampler, refresh=refresh, buffer_size=buffer_size,
+            learning_rate=learning_rate * known.factor, l1=l1 / known.factor, trains=known.part,
             largest_gap=1e30,  # samplers that fail are part of the comparison
-        )
+        )  # fmt: skip
     J = np.asarray(known.part(trained.model), np.float64) / known.factor
     error = float(np.linalg.norm(J - known.couplings) / math.sqrt(len(J)))
     chains, rows = trained.buffer[:_COMPARED], known.rows[:_COMPARED]
@@ -134,32 +128,15 @@ def convolutional(
 
     def make() -> tuple[Any, Integer[np.ndarray, "rows *shape"]]:
         trained = pcd(
-            jax.random.key(seed),
-            untrained_truth,
-            images,
-            sampler="gwg",
-            num_steps=num_steps,
-            num_updates=num_updates,
-            batch_size=50,
-            buffer_size=num_rows,
-            learning_rate=learning_rate,
-            adaptation=None,
-            penalty=_network_decay,
-            every=max(1, num_updates // 20),
-            progress=False,
-        )
+            jax.random.key(seed), untrained_truth, images, sampler="gwg", num_steps=num_steps, num_updates=num_updates,
+            batch_size=50, buffer_size=num_rows, learning_rate=learning_rate, adaptation=None, penalty=_network_decay,
+            every=max(1, num_updates // 20), progress=False,
+        )  # fmt: skip
         training.check_trained(trained)
         (rows,) = snapshots(
-            jax.random.key(seed + 1),
-            trained.model,
-            "pas",
-            num_chains=num_rows,
-            num_steps=num_reference,
-            every=num_reference,
-            num_warmup=min(200, num_reference),
-            init=trained.buffer[:num_rows],
-            progress=False,
-        )
+            jax.random.key(seed + 1), trained.model, "pas", num_chains=num_rows, num_steps=num_reference,
+            every=num_reference, num_warmup=min(200, num_reference), init=trained.buffer[:num_rows], progress=False,
+        )  # fmt: skip
         return trained.model, rows.astype(np.int8)
 
     name = f"convnet-usps-{num_updates}-{num_steps}-{learning_rate:g}-{num_reference}-{num_rows}-{seed}"
