@@ -22,7 +22,7 @@ import jax
 import numpy as np
 
 from discrax.bench.plan.cell import Cell
-from discrax.bench.plan.measure import Measured, Number, Timing, experiment, input_of
+from discrax.bench.plan.measure import Measured, Number, Timing, check_complete, experiment, input_of
 from discrax.core import random
 from discrax.data.folder import data_folder
 from discrax.text import Infilling, MaskedModel, corpus_bleu, infill, read_checkpoint, self_bleu, unique_ngrams
@@ -109,20 +109,12 @@ def infilling(cell: Cell, top: int) -> Measured:
     task: Sentences = input_of(cell.target)
     begin = time.perf_counter()
     kept, log_probs, runs = [], [], []
+    length = {"num_chains": cell.budget.num_chains, "num_steps": cell.budget.num_samples}
     for i, sentence in enumerate(task.masked):
-        found = infill(
-            random.fold_in(jax.random.key(cell.seed), i),
-            task.model,
-            sentence,
-            sampler=cell.sampler(),
-            num_chains=cell.budget.num_chains,
-            num_steps=cell.budget.num_samples,
-            top=top,
-            adaptation=cell.make_adapter(),
-            progress=False,
-        )
-        if not found.run.is_complete:
-            raise KeyboardInterrupt
+        key = random.fold_in(jax.random.key(cell.seed), i)
+        tuned = {"sampler": cell.sampler(), "adaptation": cell.make_adapter()}
+        found = infill(key, task.model, sentence, **tuned, **length, top=top, progress=False)
+        check_complete(found.run)
         kept += [task.model.tokenizer.join(found.target.fill(x)) for x in found.states]
         log_probs += found.log_probs.tolist()
         runs.append(found.run)

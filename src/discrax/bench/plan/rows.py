@@ -24,6 +24,11 @@ def relabel(row: Row, **labels: str) -> Row:
     return row | {"labels": row["labels"] | labels}
 
 
+def without(row: Row, *names: str) -> Row:
+    """The row without these labels."""
+    return row | {"labels": {name: value for name, value in row["labels"].items() if name not in names}}
+
+
 def only(**labels: str) -> Derive:
     """Keeps the rows that have these labels."""
     return lambda rows: [row for row in rows if labels.items() <= row["labels"].items()]

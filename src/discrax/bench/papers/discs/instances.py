@@ -114,8 +114,10 @@ def _with_references(problems: Iterable[MaxCut]) -> Instances:
     problems = tuple(problems)
 
     def best_cuts() -> list[float]:
-        effort = {"num_steps": _REFERENCE_SWEEPS, "num_chains": _REFERENCE_CHAINS}
-        found = solve_many(jax.random.key(0), problems, method="sites", progress=False, **effort)
+        steps, chains = _REFERENCE_SWEEPS, _REFERENCE_CHAINS
+        found = solve_many(
+            jax.random.key(0), problems, method="sites", num_steps=steps, num_chains=chains, progress=False
+        )
         check_complete(*found)
         return [solution.objective for solution in found]
 

@@ -9,7 +9,7 @@ from functools import cache
 from typing import NamedTuple
 
 from discrax.bench.plan.cell import Budget, Call, Cell, call
-from discrax.bench.plan.rows import Row
+from discrax.bench.plan.rows import Row, relabel, without
 from discrax.bench.plan.suite import Figure, Note, Size, Suite, Table, figure, note, suite
 
 CONFIGS = ("C1", "C2", "C3")
@@ -162,10 +162,10 @@ def best_of_grid(rows: list[Row]) -> list[Row]:
         if "rate" not in row["labels"] or row["value"] is None:
             others.append(row)
             continue
-        labels = {name: value for name, value in row["labels"].items() if name != "rate"}
-        key = (row["metric"], row["seed"], *sorted(labels.items()))
+        row = without(row, "rate")
+        key = (row["metric"], row["seed"], *sorted(row["labels"].items()))
         if key not in best or row["value"] > best[key]["value"]:
-            best[key] = row | {"labels": labels}
+            best[key] = row
     return others + list(best.values())
 
 
@@ -242,8 +242,8 @@ def _summary_rows(rows: list[Row]) -> list[Row]:
         size = labels[its.size_label]
         if labels["config"] != "C2" or size != str(its.sizes[1]) or labels.get("weight_fn") == "sqrt(t)":
             continue
-        kept = {name: value for name, value in labels.items() if name not in (its.size_label, "config")}
-        found.append(row | {"labels": kept | {"size": f"{its.size_label}={size}", "config": "C2"}})
+        bare = without(row, its.size_label, "config")
+        found.append(relabel(bare, size=f"{its.size_label}={size}", config="C2"))
     return found
 
 
@@ -313,10 +313,8 @@ def _by_family(rows: list[Row]) -> list[Row]:
     """All runs of a family and weight as points of one curve."""
     found = []
     for row in rows:
-        labels = dict(row["labels"])
-        weight = labels.pop("weight_fn", "")
-        name = f"{family_of(labels['sampler'])} {weight}".strip()
-        found.append(row | {"labels": labels | {"sampler": name}})
+        name = f"{family_of(row['labels']['sampler'])} {row['labels'].get('weight_fn', '')}".strip()
+        found.append(relabel(without(row, "weight_fn"), sampler=name))
     return found
 
 
