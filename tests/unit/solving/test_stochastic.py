@@ -186,16 +186,16 @@ def test_cells_of_facilities():
 def test_cells_of_circuits():
     target = call("discrax.bench.experiments.stochastic_costs:circuits", count=4, num_units=2, batch_size=16)
     found = {}
-    for name in ("placed", "placed_best", "placed_at_random"):
+    for name in ("place", "best_placements", "random_placements"):
         sampler = call(
-            "discrax.bench.experiments.stochastic_costs:" + ("annealed_placement" if name == "placed" else "no_sampler")
+            "discrax.bench.experiments.stochastic_costs:" + ("placement_sampler" if name == "place" else "no_sampler")
         )
         measure = call(f"discrax.bench.experiments.stochastic_costs:{name}")
         found[name] = numbers_of(Cell((("sampler", name),), target, sampler, Budget(1, 0, 200), measure=measure))
-    assert found["placed_best"]["over_optimum_percent"] == 0
-    assert 0 <= found["placed"]["over_optimum_percent"] < 30
-    assert found["placed_at_random"]["over_optimum_percent"] > 60
-    assert found["placed"]["circuits"] == 4
+    assert found["best_placements"]["over_optimum_percent"] == 0
+    assert 0 <= found["place"]["over_optimum_percent"] < 30
+    assert found["random_placements"]["over_optimum_percent"] > 60
+    assert found["place"]["circuits"] == 4
 
 
 def test_highs_stands_in_the_lines_of_gurobi():
