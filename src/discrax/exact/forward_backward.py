@@ -31,40 +31,13 @@ _MOST_JOINT_STATES = 4096
 class FactorialChain(Protocol):
     """What a target must tell of itself, as `discrax.targets.FHMM` and `CategoricalFHMM` do."""
 
-    @property
-    def space(self) -> Space:
-        """(L, K): times and factors."""
-        ...
-
-    @property
-    def series(self) -> Array:
-        """y, (L,)."""
-        ...
-
-    @property
-    def offset(self) -> Array:
-        """What is added to the sum of the factors' means."""
-        ...
-
-    @property
-    def noise_variance(self) -> Array:
-        """sigma^2 of y."""
-        ...
-
-    @property
-    def stay_logit(self) -> Array:
-        """The log-weight of staying at a level, against going to one other."""
-        ...
-
-    @property
-    def initial_logits(self) -> Array:
-        """(C,): of the levels at the first time."""
-        ...
-
-    @property
-    def level_means(self) -> Array:
-        """(K, C): what a factor adds to the mean of y."""
-        ...
+    space: Space  # (L, K): times and factors
+    series: Array  # y, (L,)
+    offset: Array  # what is added to the sum of the factors' means
+    noise_variance: Array  # sigma^2 of y
+    stay_logit: Array  # the log-weight of staying at a level, against going to one other
+    initial_logits: Array  # (C,): of the levels at the first time
+    level_means: Array  # (K, C): what a factor adds to the mean of y
 
 
 @dataclass(frozen=True)

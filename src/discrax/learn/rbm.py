@@ -55,20 +55,12 @@ def train_rbm(
     num_batches = len(rows) // batch_size
     for_weights, for_chains, for_training = random.split(key, 3)
     picks = np.asarray(random.integers(for_chains, batch_size, len(rows)))
+    machine = untrained(for_weights, rows, num_hidden, num_levels)
     trained = pcd(
-        for_training,
-        untrained(for_weights, rows, num_hidden, num_levels),
-        rows,
-        sampler=gibbs("layers"),
-        num_steps=num_gibbs,
-        num_updates=num_epochs * num_batches,
-        batch_size=batch_size,
-        persistent=persistent,
-        init=rows[picks],
-        learning_rate=learning_rate,
-        every=min(num_batches, 100),
-        progress=progress,
-    )
+        for_training, machine, rows, sampler=gibbs("layers"), num_steps=num_gibbs, batch_size=batch_size,
+        num_updates=num_epochs * num_batches, persistent=persistent, init=rows[picks], learning_rate=learning_rate,
+        every=min(num_batches, 100), progress=progress,
+    )  # fmt: skip
     if trained.is_interrupted:
         raise KeyboardInterrupt
     if trained.stopped is not None:

@@ -93,11 +93,7 @@ class QUBO(BinaryProblem):
         if n == 0:
             raise ValueError("A QUBO needs at least one variable, but this one is empty.")
         names = check_names(names, n, "variables")
-        vars(self).update(
-            energy=energy.in_bits() if is_spin else energy,
-            names=names,
-            is_spin=is_spin,
-        )
+        vars(self).update(energy=energy.in_bits() if is_spin else energy, names=names, is_spin=is_spin)
 
     @cached_property
     def model(self) -> BinaryQuadratic:
