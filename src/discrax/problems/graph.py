@@ -178,9 +178,8 @@ def _rows(graph: Any) -> np.ndarray:
     try:
         return np.asarray(graph)
     except ValueError:  # rows of different lengths
-        raise TypeError(
-            "A graph's edges are rows (i, j) or (i, j, weight), but got rows of different lengths."
-        ) from None
+        said = "A graph's edges are rows (i, j) or (i, j, weight), but got rows of different lengths."
+        raise TypeError(said) from None
 
 
 def _from_matrix(matrix: Any) -> Graph:

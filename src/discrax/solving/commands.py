@@ -66,24 +66,12 @@ def solve_file(
         check_writable(out)
     if plot is not None:
         _check_plot(plot)
-    with (
-        Interrupts()
-    ):  # from here on a signal ends what it must, and what was found is printed and written all the same
+    # From here on a signal ends what it must, and what was found is printed and written all the same.
+    with Interrupts():
         solution = solve(
-            key,
-            made,
-            seconds=seconds,
-            num_steps=steps,
-            num_chains=chains,
-            method=method,
-            sampler=sampler,
-            schedule=schedule,
-            betas=betas,
-            num_rounds=rounds,
-            reheat=reheat,
-            num_rungs=rungs,
-            counts_compilation=True,
-        )
+            key, made, seconds=seconds, num_steps=steps, num_chains=chains, method=method, sampler=sampler,
+            schedule=schedule, betas=betas, num_rounds=rounds, reheat=reheat, num_rungs=rungs, counts_compilation=True,
+        )  # fmt: skip
         failures = [
             _failure(lambda: _print(_summarise(made, solution))),
             None if out is None else _failure(lambda: _print(str(solution.save(out)))),

@@ -26,7 +26,7 @@ from discrax.core.target import Coloured, Evaluation, ExactRatios, LocalChanges
 INITIAL, STAY = 0.1, 0.8  # the prior of the papers: P(x_1k is not 0), and the probability to stay
 # The weights and the offset behind the published tables.
 _RELEASED_WEIGHTS, _RELEASED_OFFSET = np.array([0.6614, 0.2669, 0.0617, 0.6213, -0.4519]), -0.1661
-_RELEASED_INITIAL_LOGIT, _RELEASED_STAY_LOGIT = float(np.log(9.0)), 0.2
+_RELEASED_LOGITS = {"initial_logit": float(np.log(9.0)), "stay_logit": 0.2}
 
 
 class _FactorialChains(ExactRatios, LocalChanges, Coloured):
@@ -149,22 +149,9 @@ class FHMM(_FactorialChains):
         With 5 factors the weights and the offset are theirs, otherwise standard normal.
         """
         is_theirs = num_factors == len(_RELEASED_WEIGHTS)
-        stated = cls.simulated(
-            seed,
-            length,
-            num_factors,
-            noise_variance,
-            weights=_RELEASED_WEIGHTS if is_theirs else None,
-            offset=_RELEASED_OFFSET if is_theirs else None,
-        )
-        return cls(
-            stated.series,
-            stated.weights,
-            stated.offset,
-            noise_variance,
-            initial_logit=_RELEASED_INITIAL_LOGIT,
-            stay_logit=_RELEASED_STAY_LOGIT,
-        )
+        weights, offset = (_RELEASED_WEIGHTS, _RELEASED_OFFSET) if is_theirs else (None, None)
+        stated = cls.simulated(seed, length, num_factors, noise_variance, weights=weights, offset=offset)
+        return cls(stated.series, stated.weights, stated.offset, noise_variance, **_RELEASED_LOGITS)
 
     @property
     def level_means(self) -> Float[Array, "K 2"]:
@@ -262,14 +249,8 @@ class CategoricalFHMM(_FactorialChains):
         x = _simulated_chains(rng, length, num_factors, num_levels, initial_prob, stay_prob)
         mean = w[np.arange(num_factors), x].sum(axis=1) + b
         y = mean + np.sqrt(noise_variance) * rng.normal(size=length)
-        return cls(
-            y,
-            w,
-            b,
-            noise_variance,
-            initial_logits=_initial_logits(num_levels, initial_prob),
-            stay_logit=_stay_logit(num_levels, stay_prob),
-        )
+        initial, stay = _initial_logits(num_levels, initial_prob), _stay_logit(num_levels, stay_prob)
+        return cls(y, w, b, noise_variance, initial_logits=initial, stay_logit=stay)
 
     @property
     def level_means(self) -> Float[Array, "K C"]:
