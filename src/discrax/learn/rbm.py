@@ -48,7 +48,11 @@ def train_rbm(
     for name, count in counts.items():
         whole(name, count, least=1)
     whole("num_levels", num_levels, least=2)
-    rows = _codes(data, num_levels)
+    rows = integer_rows("data", data)
+    if rows.ndim != 2:
+        raise ValueError(f"data must have shape (rows, visible), but has shape {rows.shape}; flatten images first.")
+    check_codes("data", rows, num_levels, "quantise it or set num_levels")
+    rows = rows.astype(code_dtype(num_levels))
     count = num_hidden * rows.shape[1] * (1 if num_levels == 2 else num_levels)
     check_host_memory("Training", f"{count:,} weights", _COPIES * 4 * count, "use fewer hidden units or levels")
     batch_size = min(batch_size, len(rows))
@@ -67,14 +71,6 @@ def train_rbm(
         raise ValueError(trained.stopped)
     assert isinstance(trained.model, RBM | CategoricalRBM)
     return trained.model
-
-
-def _codes(data: ArrayLike, num_levels: int) -> Integer[np.ndarray, "rows visible"]:
-    rows = integer_rows("data", data)
-    if rows.ndim != 2:
-        raise ValueError(f"data must have shape (rows, visible), but has shape {rows.shape}; flatten images first.")
-    check_codes("data", rows, num_levels, "quantise it or set num_levels")
-    return rows.astype(code_dtype(num_levels))
 
 
 def untrained(

@@ -203,7 +203,8 @@ def _train(
                         f"gap {means['gap']:.3g}  acceptance {means['acceptance']:.2f}  jump {means['jump']:.3g}  "
                         f"gradient {means['gradient_norm']:.3g}",
                     )
-                    if folder is not None and _passes(int(state.update), length, plan.save_every):
+                    is_due = int(state.update) // plan.save_every != (int(state.update) - length) // plan.save_every
+                    if folder is not None and is_due:
                         folder.save(state, curves)
         if interrupts.requested:
             stopped = f"Training was interrupted after {int(state.update):,} updates."
@@ -239,8 +240,3 @@ def _divergence(recorded: dict[str, np.ndarray], update: int, most: float) -> st
             "try more sampler steps, a smaller learning rate, or weight decay."
         )
     return None
-
-
-def _passes(update: int, length: int, save_every: int) -> bool:
-    """Whether a multiple of `save_every` lies among the last `length` updates."""
-    return update // save_every != (update - length) // save_every
