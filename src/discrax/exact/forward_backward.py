@@ -72,9 +72,7 @@ class ChainLaw:
 
     def draw(self, key: PRNGKeyArray, num: int) -> Integer[Array, "num L K"]:
         """Independent exact draws, backwards in time."""
-        seed = random.seed_of(key)
-        rng = np.random.default_rng(seed)
-        length = len(self._forward)
+        rng, length = np.random.default_rng(random.seed_of(key)), len(self._forward)
         states = np.empty((length, num), np.int64)
         states[-1] = _picks(rng.random(num), self._forward[-1])
         same, other = _transition(self._stay_logit)
@@ -91,9 +89,7 @@ def chain_law(target: FactorialChain) -> ChainLaw:
     """The exact law of an `FHMM` or `CategoricalFHMM` of any length with at most 4,096 joint states a time (C^K)."""
     if isinstance(target, type) or not isinstance(target, FactorialChain):
         raise TypeError(f"target must be an FHMM or a CategoricalFHMM, but got {describe(target)}.")
-    space = target.space
-    length, num_factors = space.shape
-    num_levels = space.num_levels
+    space, (length, num_factors), num_levels = target.space, target.space.shape, target.space.num_levels
     if num_levels**num_factors > _MOST_JOINT_STATES:
         raise ValueError(
             f"Forward-backward is for at most {_MOST_JOINT_STATES:,} joint states a time, "
