@@ -19,7 +19,7 @@ from dwave.samplers import SimulatedAnnealingSampler
 
 from discrax.problems.graph import Graph
 from discrax.problems.problem import BinaryQuadratic
-from discrax.solving.clock import Budget
+from discrax.solving.clock import SearchBudget
 from discrax.solving.sites import search_by_sites
 
 LENGTHS = (1_000, 10_000, 100_000)  # sweeps of a read
@@ -104,9 +104,9 @@ def by_us(graph: Graph, seconds: float, seed: int, num_threads: int) -> tuple[fl
     linear = np.bincount(graph.edges.ravel(), weights=np.repeat(graph.weights, 2), minlength=graph.num_nodes)
     model = BinaryQuadratic(linear, graph.edges, -2 * graph.weights)
     options = {"num_chains": num_threads, "num_threads": num_threads, "seed": seed, "init": None}
-    list(search_by_sites(model, budget=Budget(num_steps=1), **options))  # compiles, which takes its time once a machine
+    list(search_by_sites(model, budget=SearchBudget(num_steps=1), **options))  # compiles, once a machine
     begin = time.perf_counter()
-    *_, report = search_by_sites(model, budget=Budget(seconds=seconds), **options)
+    *_, report = search_by_sites(model, budget=SearchBudget(seconds=seconds), **options)
     spent = time.perf_counter() - begin
     best = report.best_states[report.best_values.argmax()]
     return cut(graph, best), spent, report.num_steps * num_threads

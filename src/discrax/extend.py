@@ -1,21 +1,24 @@
-"""What the author of a kernel, a target, an adapter or a problem builds on, in one place.
+"""What the author of a kernel, a target, an adapter, an observer, a problem or a search builds on, in one place.
 
 - A kernel: `Kernel` with `init` and `step`; `State`, `Info` and `scalar_info`; `decide` and `select`, the one
   accept/reject; `random`, whose words do not depend on how many are drawn; and to look at a target, `log_prob`,
   `evaluate` (log-ratios of all single-site changes too), `evaluate_change`, `effective_ratios`, `temper`.
 - A target: `Target`, or `StochasticTarget` where only estimates can be had, on a `Space`; what it may offer beyond
   `log_prob` is `ExactRatios`, `LocalChanges`, `RatioUpdates`, `Coloured`, `QuadraticForm` or `Layered`, and `offered`
-  asks for it.
+  asks for it; of one that offers nothing, `exact_evaluation` has the exact log-ratios, by `log_prob` at every change.
 - An adapter: whatever has the methods of `Adapter`.
+- An observer: `Observer` with `init` and `look`; `Best`, the best state that each chain has seen, is one.
 - A problem: `Problem`, or nearer to the ground `BinaryProblem`, `BinaryQuadratic`, `Labelling`.
+- A search: a generator of `Report`s, which runs its chains by `Run`.
 
-docs/guide.md and docs/solve.md have examples.
+docs/development.md has an example of most, docs/guide.md and docs/solve.md have more.
 """
 
 from discrax.core import random
 from discrax.core.driver import Adapter
 from discrax.core.kernel import Info, Kernel, Knob, State, scalar_info, start_state
 from discrax.core.metropolis import Decision, decide, select
+from discrax.core.observers import Best, Observer
 from discrax.core.space import Binary, Categorical, Ordinal, Space, Spin
 from discrax.core.stochastic import StochasticTarget
 from discrax.core.target import (
@@ -31,16 +34,19 @@ from discrax.core.target import (
     effective_ratios,
     evaluate,
     evaluate_change,
+    exact_evaluation,
     log_prob,
     offered,
     temper,
 )
 from discrax.problems.problem import BinaryProblem, BinaryQuadratic, Labelling, Problem
+from discrax.sampling.run import Run
+from discrax.solving.engine import Report
 
 __all__ = [
-    "Adapter", "Binary", "BinaryProblem", "BinaryQuadratic", "Categorical", "Coloured", "Decision", "Evaluation",
-    "ExactRatios", "Info", "Kernel", "Knob", "Labelling", "Layered", "LocalChanges", "Ordinal", "Problem",
-    "QuadraticForm", "RatioUpdates", "Space", "Spin", "State", "StochasticTarget", "Target", "Tempered",
-    "decide", "effective_ratios", "evaluate", "evaluate_change", "log_prob", "offered", "random",
-    "scalar_info", "select", "start_state", "temper",
+    "Adapter", "Best", "Binary", "BinaryProblem", "BinaryQuadratic", "Categorical", "Coloured", "Decision",
+    "Evaluation", "ExactRatios", "Info", "Kernel", "Knob", "Labelling", "Layered", "LocalChanges", "Observer",
+    "Ordinal", "Problem", "QuadraticForm", "RatioUpdates", "Report", "Run", "Space", "Spin", "State",
+    "StochasticTarget", "Target", "Tempered", "decide", "effective_ratios", "evaluate", "evaluate_change",
+    "exact_evaluation", "log_prob", "offered", "random", "scalar_info", "select", "start_state", "temper",
 ]  # fmt: skip

@@ -44,7 +44,6 @@ drawn:dx.targets.FHMM series:array=series weights:array=[1.,2.] offset:number=0.
     offset/several-numbers noise_variance/several-numbers
 drawn:dx.targets.FHMM.simulated seed:seed=0 length:size=4 num_factors:size=2 noise_variance:positive=1.0
     initial_prob:probability=0.1 stay_prob:probability=0.8
-drawn:dx.targets.FHMM.as_released seed:seed=0 length:size=4 num_factors:size=2 noise_variance:positive=1.0
 drawn:dx.targets.CategoricalFHMM.simulated seed:seed=0 length:size=4 num_factors:size=2 num_levels:size=3
     noise_variance:positive=1.0 initial_prob:probability=0.1 stay_prob:probability=0.8
 drawn:dx.targets.LatticeGaussian.from_matrix Q:array=np.eye(4) num_levels:size=3 centre:number=0.0 --

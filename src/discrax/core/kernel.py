@@ -82,6 +82,10 @@ class Kernel(eqx.Module):
         """The kernel with other values of its knobs; the caller keeps to their limits."""
         return replaced(self, **values)
 
+    def queries(self, target: Target) -> float:
+        """Queries of log pi in a step as the papers count them, without a cache; 4: value and gradient at x and y."""
+        return 4
+
     @property
     def is_prepared(self) -> bool:
         """False while it lacks what `prepare` would give it; it is a valid kernel all the same."""

@@ -23,7 +23,7 @@ from discrax.core.interrupts import Interrupts
 from discrax.core.memory import check_memory
 from discrax.problems.problem import BinaryQuadratic
 from discrax.problems.qubo import QUBO
-from discrax.solving.clock import Budget, Clock
+from discrax.solving.clock import Clock, SearchBudget
 from discrax.solving.schedules import check_betas
 from discrax.solving.sites import search_by_sites
 
@@ -115,7 +115,7 @@ class DiscraxSampler(dimod.Sampler, dimod.Initialized):
         states = self._first_states(bqm, num_reads, initial_states, initial_states_generator, seed)
         searching = perf_counter_ns()
         if bqm.num_variables and num_sweeps:
-            init, budget = None if initial_states is None else states, Budget(num_steps=int(num_sweeps))
+            init, budget = None if initial_states is None else states, SearchBudget(num_steps=int(num_sweeps))
             settings = {"num_chains": len(states), "init": init, "betas": betas, "schedule": beta_schedule_type}
             states = _search(bqm, budget, seed, interrupt_function, settings)
         times = began, searching, perf_counter_ns()
@@ -153,7 +153,7 @@ class DiscraxSampler(dimod.Sampler, dimod.Initialized):
 
 def _search(
     bqm: dimod.BinaryQuadraticModel,
-    budget: Budget,
+    budget: SearchBudget,
     seed: int,
     interrupt_function: Callable[[], bool] | None,
     settings: dict[str, Any],

@@ -78,6 +78,9 @@ class Gibbs(Kernel):
     def init(self, target: Target, x: Integer[Array, "*shape"]) -> State:
         return _start(target, x)
 
+    def queries(self, target: Target) -> float:
+        return target.space.num_levels
+
     def step(self, key: PRNGKeyArray, target: Target, state: State) -> tuple[State, Info]:
         space, (position, error) = target.space, state.cache
         for_site, for_level = random.split(key, 2)
@@ -116,6 +119,9 @@ class ChromaticGibbs(Kernel):
     def init(self, target: Target, x: Integer[Array, "*shape"]) -> State:
         return _start(target, x)
 
+    def queries(self, target: Target) -> float:
+        return target.space.num_levels * target.space.num_sites
+
     def step(self, key: PRNGKeyArray, target: Target, state: State) -> tuple[State, Info]:
         space, ready = target.space, self if self.colours is not None else self.prepare(target)[0]
         bits = random.words(key, space.num_sites)  # a site is redrawn once, so one word each lasts the sweep
@@ -151,6 +157,9 @@ class LayerGibbs(Kernel):
     def init(self, target: Target, x: Integer[Array, "*shape"]) -> State:
         layered = self._layered(target)
         return State(x, log_prob(target, x), layered.hidden_logits(target.space.embed(x)))
+
+    def queries(self, target: Target) -> float:
+        return target.space.num_levels
 
     def step(self, key: PRNGKeyArray, target: Target, state: State) -> tuple[State, Info]:
         space, layered, hidden = target.space, self._layered(target), state.cache

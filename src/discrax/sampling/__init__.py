@@ -1,8 +1,7 @@
 """Runs of chains: the verb `sample`, the pilot of `auto`, runs that share a program, and what they return."""
 
 from discrax.sampling.auto import auto
-from discrax.sampling.result import Result
+from discrax.sampling.result import Result, load
 from discrax.sampling.sample import sample
-from discrax.sampling.stored import load
 
 __all__ = ["Result", "auto", "load", "sample"]

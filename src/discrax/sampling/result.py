@@ -1,7 +1,7 @@
 """What a run returns."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from discrax.diagnostics import Summary, diagnose
 from discrax.diagnostics.weighted import are_equal, effective_weights, equal_draws, shares
 from discrax.sampling.auto import AutoReport
 from discrax.sampling.left_out import title_of
+from discrax.sampling.stored import read_fields, write_fields
 
 
 @dataclass(frozen=True, repr=False)
@@ -126,9 +127,7 @@ class Result:
         Targets and kernels of this library are kept; of a target that holds a function of yours, or is of a class of
         yours, only the space and the name are, and a note in the file says so.
         """
-        from discrax.sampling.stored import save
-
-        return save(self, path)
+        return write_fields({each.name: getattr(self, each.name) for each in fields(self)}, path)
 
     def summary(self) -> Summary:
         """Diagnostics of the draws, to print."""
@@ -235,3 +234,8 @@ class Result:
         tree = from_dict(groups, save_warmup=True)
         tree.attrs.update(attributes)
         return tree
+
+
+def load(path: str | Path) -> Result:
+    """The result that `Result.save` wrote. What could not be stored is named in its place."""
+    return Result(**read_fields(path))

@@ -16,6 +16,7 @@ from discrax.core.observers import STATS, Draws, Moments, Observer, Stats
 from discrax.core.programs import reads_user_code
 from discrax.core.target import Target, check_target
 from discrax.diagnostics.weighted import weights_from_logs
+from discrax.samplers import build_kernel
 from discrax.sampling.auto import Auto, default_adapter, pilot
 from discrax.sampling.checks import check_counts, check_keep, check_moved, check_run_memory
 from discrax.sampling.progress import ProgressBar, wants_progress
@@ -62,6 +63,7 @@ def sample(
     plan = Plan(num_warmup, num_samples, thinning, keep, keep_warmup, chunk_size, wants_progress(progress))
     plan.check(target, num_chains)
     yes_or_no("progress", progress is not None and progress)
+    check_adaptation(adaptation)
     with Interrupts() as interrupts:
         chosen: tuple[Any, ...] = ()
         if isinstance(sampler, str) and sampler == "auto":
@@ -69,7 +71,9 @@ def sample(
         if isinstance(sampler, Auto):
             sampler, report = pilot(key, sampler, target, num_chains, init, interrupts)
             chosen = (report,)
-        run = Run.prepare(key, target, sampler, num_chains, init)
+        kernel = build_kernel(sampler, target)
+        adapters_of(adaptation, kernel, target)  # what cannot tune it says so before anything is compiled
+        run = Run.prepare(key, target, kernel, num_chains, init)
         run = replace(run, reports=(chosen + run.reports[0],))
         return draw(run, [adaptation], plan, interrupts)[0]
 
@@ -211,11 +215,20 @@ def _all_or_none(adapters: Sequence[Adapter | None]) -> tuple[Adapter, ...] | No
 
 def adapters_of(adaptation: Any, kernel: Kernel, target: Target) -> tuple[Adapter, ...]:
     """The adapters that a user asked for, one after another; a sentence if they cannot tune the kernel."""
-    if adaptation is None:
-        return ()
     if isinstance(adaptation, str) and adaptation == "auto":
         adapter = default_adapter(target, kernel)
         return () if adapter is None else (adapter,)
+    adapters = check_adaptation(adaptation)
+    if kernel.is_prepared:  # else it may yet get the knobs
+        for adapter in adapters:
+            adapter.plan(target, kernel, 1000)
+    return adapters
+
+
+def check_adaptation(adaptation: Any) -> tuple[Adapter, ...]:
+    """The adapters that a user asked for by themselves; a TypeError, in a sentence, for anything else."""
+    if adaptation is None or (isinstance(adaptation, str) and adaptation == "auto"):
+        return ()
     adapters: tuple[Any, ...] = tuple(adaptation) if isinstance(adaptation, tuple | list) else (adaptation,)
     for adapter in adapters:
         if not isinstance(adapter, Adapter) or isinstance(adapter, type):
@@ -223,8 +236,6 @@ def adapters_of(adaptation: Any, kernel: Kernel, target: Target) -> tuple[Adapte
                 "adaptation must be 'auto', None, or one or more rules such as discrax.adaptation.AcceptanceRate() and "
                 f"JumpProbes(), but got {adapter!r}."
             )
-        if kernel.is_prepared:  # else it may yet get the knobs
-            adapter.plan(target, kernel, 1000)
     return adapters
 
 

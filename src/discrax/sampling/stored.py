@@ -1,4 +1,4 @@
-"""Results as files: NetCDF that xarray and ArviZ open, with all that is needed to make a `Result` of it again.
+"""The fields of a result as a file: NetCDF that xarray and ArviZ open, with all that is needed to have them again.
 
 Draws and statistics are in the groups of ArviZ (`posterior`, `sample_stats`, and those of warm-up), as they were drawn
 and with their weights. The group `discrax` has the rest: a description in JSON, and the arrays that it names. Objects
@@ -9,6 +9,7 @@ code of the file's.
 import dataclasses
 import importlib
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,6 @@ from discrax.core.extras import import_extra
 from discrax.core.files import whole_file
 from discrax.core.kernel import State
 from discrax.sampling.left_out import LeftOut, LeftOutKernel, title_of
-from discrax.sampling.result import Result
 
 _FORMAT = 1
 _ELSEWHERE = ("draws", "warmup_draws", "stats", "warmup_stats", "target", "kernel", "states")
@@ -32,16 +32,16 @@ class _CannotStore(Exception):
     """Says why, in words that follow a colon."""
 
 
-def save(result: Result, path: str | Path) -> Path:
-    """Writes a result; a file that is there is replaced when the new one is whole."""
+def write_fields(fields: Mapping[str, Any], path: str | Path) -> Path:
+    """Writes the fields of a result; a file that is there is replaced when the new one is whole."""
     xarray = _xarray()
     arrays: dict[str, np.ndarray] = {}
-    description, notes = _description(result, arrays)
+    description, notes = _description(fields, arrays)
     groups = {
-        "posterior": None if result.draws is None else {"x": result.draws},
-        "sample_stats": result.stats,
-        "warmup_posterior": None if result.warmup_draws is None else {"x": result.warmup_draws},
-        "warmup_sample_stats": result.warmup_stats,
+        "posterior": None if fields["draws"] is None else {"x": fields["draws"]},
+        "sample_stats": fields["stats"],
+        "warmup_posterior": None if fields["warmup_draws"] is None else {"x": fields["warmup_draws"]},
+        "warmup_sample_stats": fields["warmup_stats"],
     }
     datasets = {
         group: xarray.Dataset({name: (_axes(array), np.asarray(array)) for name, array in values.items()})
@@ -51,7 +51,7 @@ def save(result: Result, path: str | Path) -> Path:
     named = {name: ([f"{name}_{axis}" for axis in range(array.ndim)], array) for name, array in arrays.items()}
     attributes = {"description": json.dumps(description), "notes": " ".join(notes)}
     tree = xarray.DataTree.from_dict(datasets | {"discrax": xarray.Dataset(named, attrs=attributes)})
-    tree.attrs.update({"inference_library": "discrax", "sampler": title_of(result.kernel)})
+    tree.attrs.update({"inference_library": "discrax", "sampler": title_of(fields["kernel"])})
     with whole_file(path) as partial:
         try:
             tree.to_netcdf(partial, engine="h5netcdf")
@@ -60,31 +60,31 @@ def save(result: Result, path: str | Path) -> Path:
     return Path(path)
 
 
-def _description(result: Result, arrays: dict[str, np.ndarray]) -> tuple[dict[str, Any], list[str]]:
+def _description(fields: Mapping[str, Any], arrays: dict[str, np.ndarray]) -> tuple[dict[str, Any], list[str]]:
     """JSON of what is not draws or statistics, and notes of what was left out; arrays go to `arrays`."""
-    made: dict[str, Any] = {"format": _FORMAT, "space": _describe(result.target.space, arrays, "space")}
+    made: dict[str, Any] = {"format": _FORMAT, "space": _describe(fields["target"].space, arrays, "space")}
     notes: list[str] = []
     for name in ("target", "kernel"):
         found: dict[str, np.ndarray] = {}
         try:
-            made[name] = _describe(getattr(result, name), found, name)
+            made[name] = _describe(fields[name], found, name)
             arrays |= found
         except _CannotStore as why:
-            made[name] = {"left_out": title_of(getattr(result, name))}
+            made[name] = {"left_out": title_of(fields[name])}
             notes.append(f"The {name} was left out: {why}.")
-    names = [field.name for field in dataclasses.fields(result) if field.name not in _ELSEWHERE]
+    rest = {name: value for name, value in fields.items() if name not in _ELSEWHERE}
     try:
-        made["rest"] = {name: _describe(getattr(result, name), arrays, name) for name in names}
+        made["rest"] = {name: _describe(value, arrays, name) for name, value in rest.items()}
     except _CannotStore as why:
         raise ValueError(
             f"Only arrays in lists, tuples and dictionaries can be stored, but of what was kept {why}."
         ) from why
-    made["states"] = _describe([result.states.x, result.states.log_prob], arrays, "states")
+    made["states"] = _describe([fields["states"].x, fields["states"].log_prob], arrays, "states")
     return made, notes
 
 
-def load(path: str | Path) -> Result:
-    """The result that `Result.save` wrote. What could not be stored is named in its place."""
+def read_fields(path: str | Path) -> dict[str, Any]:
+    """What `write_fields` wrote. What could not be stored is named in its place."""
     xarray, path = _xarray(), Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"A result must be a file, but there is none at {path}.")
@@ -107,7 +107,7 @@ def load(path: str | Path) -> Result:
     target, kernel = (_made(description[name], arrays) for name in ("target", "kernel"))
     x, log_prob = _made(description["states"], arrays)
     rest = {name: _made(value, arrays) for name, value in description["rest"].items()}
-    return Result(
+    return dict(
         target=LeftOut(space, description["target"]["left_out"]) if target is None else target,
         kernel=LeftOutKernel(description["kernel"]["left_out"]) if kernel is None else kernel,
         draws=group("posterior").get("x"),

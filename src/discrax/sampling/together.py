@@ -15,9 +15,10 @@ from discrax.core.interrupts import Interrupts
 from discrax.core.kernel import Kernel
 from discrax.core.programs import reads_user_code
 from discrax.core.target import Target, check_target
+from discrax.samplers import build_kernel
 from discrax.sampling.result import Result
 from discrax.sampling.run import Run
-from discrax.sampling.sample import Plan, draw
+from discrax.sampling.sample import Plan, adapters_of, draw
 
 
 @reads_user_code()
@@ -39,12 +40,15 @@ def sample_together(
     for target in targets:
         check_target(target)
         plan.check(target, num_chains)
+    adaptations = ["auto"] * len(targets) if adaptation is None else adaptation
+    kernels = [build_kernel(*part) for part in zip(samplers, targets, strict=True)]
+    for part in zip(adaptations, kernels, targets, strict=True):
+        adapters_of(*part)  # what cannot tune it says so before anything is compiled
     starts = [None] * len(targets) if init is None else init
     runs = [
-        Run.prepare(key, target, sampler, num_chains, x)
-        for key, target, sampler, x in zip(keys, targets, samplers, starts, strict=True)
+        Run.prepare(key, target, kernel, num_chains, x)
+        for key, target, kernel, x in zip(keys, targets, kernels, starts, strict=True)
     ]
-    adaptations = ["auto"] * len(targets) if adaptation is None else adaptation
     with Interrupts() as interrupts:
         results = draw(Run.stack(runs), adaptations, plan, interrupts)
         interrupts.raise_if_requested()

@@ -22,7 +22,7 @@ _SHARE_OF_REPORTS = 0.05  # of the time that passes between them
 _OF_COMPILATION = "/jax/core/compile/"
 
 
-class Budget(NamedTuple):
+class SearchBudget(NamedTuple):
     """How long to search: seconds of wall time, or steps of every chain (sweeps, where a search goes site by site)."""
 
     seconds: float | None = None
@@ -66,7 +66,7 @@ class Clock:
 
     def __init__(
         self,
-        budget: Budget,
+        budget: SearchBudget,
         *,
         is_asked_to_stop: Callable[[], bool] = lambda: False,
         now: Callable[[], float] = time.perf_counter,

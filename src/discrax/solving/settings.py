@@ -13,7 +13,7 @@ from discrax.core.checks import describe, number, whole
 from discrax.core.kernel import Kernel
 from discrax.core.memory import check_memory
 from discrax.problems.problem import BinaryQuadratic, Labelling, Problem
-from discrax.solving.clock import Budget
+from discrax.solving.clock import SearchBudget
 from discrax.solving.schedules import KINDS, check_betas
 
 METHODS = ("auto", "sites", "anneal", "temper")
@@ -85,18 +85,19 @@ def check_problems(problems: Any) -> list[Problem]:
     return list(problems)
 
 
-def check_budget(seconds: Any, num_steps: Any, counts_compilation: bool) -> Budget:
+def check_budget(seconds: Any, num_steps: Any, counts_compilation: bool) -> SearchBudget:
     """Seconds or steps; ten seconds if nothing is said."""
     if seconds is not None and num_steps is not None:
         raise ValueError("Say how long to search by seconds or by num_steps, not by both.")
     if num_steps is not None:
-        return Budget(num_steps=whole("num_steps", num_steps, least=1))
-    return Budget(_SECONDS if seconds is None else number("seconds", seconds, least=0), None, bool(counts_compilation))
+        return SearchBudget(num_steps=whole("num_steps", num_steps, least=1))
+    seconds = _SECONDS if seconds is None else number("seconds", seconds, least=0)
+    return SearchBudget(seconds, None, bool(counts_compilation))
 
 
 def check_settings(
     problems: Sequence[Problem],
-    budget: Budget,
+    budget: SearchBudget,
     *,
     method: Any,
     sampler: Any,

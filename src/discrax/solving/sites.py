@@ -24,7 +24,7 @@ import numpy as np
 from jaxtyping import Float, Integer
 
 from discrax.problems.problem import BinaryQuadratic, Labelling
-from discrax.solving.clock import Budget, Clock, Reports
+from discrax.solving.clock import Clock, Reports, SearchBudget
 from discrax.solving.engine import Report
 from discrax.solving.schedules import KINDS, BetaSchedule, check_betas
 from discrax.solving.sites_chains import BinaryChains, Chains, LabelChains
@@ -42,7 +42,7 @@ def search_by_sites(
     num_chains: int,
     seed: int,
     init: Integer[np.ndarray, "*chains n"] | None,
-    budget: Budget,
+    budget: SearchBudget,
     betas: tuple[float, float] | None = None,
     schedule: str = "auto",
     num_rounds: int | None = None,
@@ -73,7 +73,7 @@ def _check(
     model: BinaryQuadratic | Labelling,
     num_chains: int,
     init: Integer[np.ndarray, "..."] | None,
-    budget: Budget,
+    budget: SearchBudget,
     betas: tuple[float, float] | None,
     schedule: str,
     num_threads: int | None,

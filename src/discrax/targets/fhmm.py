@@ -24,9 +24,6 @@ from discrax.core.space import Binary, Categorical
 from discrax.core.target import Coloured, Evaluation, ExactRatios, LocalChanges
 
 INITIAL, STAY = 0.1, 0.8  # the prior of the papers: P(x_1k is not 0), and the probability to stay
-# The weights and the offset behind the published tables.
-_RELEASED_WEIGHTS, _RELEASED_OFFSET = np.array([0.6614, 0.2669, 0.0617, 0.6213, -0.4519]), -0.1661
-_RELEASED_LOGITS = {"initial_logit": float(np.log(9.0)), "stay_logit": 0.2}
 
 
 class _FactorialChains(ExactRatios, LocalChanges, Coloured):
@@ -137,21 +134,6 @@ class FHMM(_FactorialChains):
         x = _simulated_chains(rng, length, num_factors, 2, initial_prob, stay_prob)
         y = x @ w + b + np.sqrt(noise_variance) * rng.normal(size=length)
         return cls(y, w, b, noise_variance, initial_logit=_logit(initial_prob), stay_logit=_logit(stay_prob))
-
-    @classmethod
-    @checked_arguments
-    def as_released(cls, seed: int, length: int, num_factors: int = 5, noise_variance: float = 1.0) -> "FHMM":
-        """The target behind the tables of Sun et al. (2022), which is not the posterior their text states.
-
-        The series is simulated from the stated prior, but the log-density that was run *subtracts* the prior and
-        scores a change of state with logit (not probability) 0.2. What is left favours x_1k = 1 (`initial_logit` is
-        +log 9 = 2.197 instead of -2.197) and staying only a little (`stay_logit` is 0.2 instead of log 4 = 1.386).
-        With 5 factors the weights and the offset are theirs, otherwise standard normal.
-        """
-        is_theirs = num_factors == len(_RELEASED_WEIGHTS)
-        weights, offset = (_RELEASED_WEIGHTS, _RELEASED_OFFSET) if is_theirs else (None, None)
-        stated = cls.simulated(seed, length, num_factors, noise_variance, weights=weights, offset=offset)
-        return cls(stated.series, stated.weights, stated.offset, noise_variance, **_RELEASED_LOGITS)
 
     @property
     def level_means(self) -> Float[Array, "K 2"]:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from discrax.interop.dimod import DiscraxSampler, quadratic_of
+from discrax.solving.sites_chains import BinaryChains
 
 
 @dimod.testing.load_sampler_bqm_tests(DiscraxSampler)
@@ -30,6 +31,31 @@ def test_quadratic_of_is_the_negative_energy(vartype):
     states = np.array(list(itertools.product([0, 1], repeat=6)))
     values = states if vartype == "BINARY" else 2 * states - 1
     np.testing.assert_allclose(model.value(states), -bqm.energies((values, variables)))
+
+
+def assert_finds_the_least_energy(vartype: str) -> None:
+    """Of spins on a torus that can all have their way."""
+    generator, site = np.random.default_rng(1), np.arange(144).reshape(12, 12)
+    edges = np.concatenate([np.stack([site, np.roll(site, 1, axis)], -1).reshape(-1, 2) for axis in (0, 1)])
+    weights, signs = generator.uniform(0.5, 1.5, len(edges)), generator.choice([-1.0, 1.0], 144)
+    couplings = dict(zip(map(tuple, edges.tolist()), -weights * signs[edges].prod(1), strict=True))
+    bqm = dimod.BinaryQuadraticModel.from_ising({}, couplings).change_vartype(vartype, inplace=False)
+    found = DiscraxSampler().sample(bqm, num_reads=4, num_sweeps=2000, seed=0)
+    dimod.testing.assert_response_energies(found, bqm)
+    assert found.first.energy == pytest.approx(-weights.sum())
+
+
+@pytest.mark.parametrize("vartype", ["BINARY", "SPIN"])
+def test_finds_the_least_energy(vartype):
+    assert_finds_the_least_energy(vartype)
+
+
+@pytest.mark.parametrize("vartype", ["BINARY", "SPIN"])
+def test_idle_sweeps_do_not_find_the_least_energy(vartype, monkeypatch):
+    """What is left are local minima below random states."""
+    monkeypatch.setattr(BinaryChains, "anneal", lambda *_: None)
+    with pytest.raises(AssertionError, match="comparison failed"):
+        assert_finds_the_least_energy(vartype)
 
 
 @pytest.mark.parametrize("vartype", ["BINARY", "SPIN"])

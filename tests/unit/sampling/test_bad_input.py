@@ -13,6 +13,7 @@ import scipy.sparse
 import discrax
 from discrax import AcceptanceRate, Binary, Categorical, Ordinal, Spin, Target, samplers, targets
 from discrax.bench.papers.rules import PaperRate
+from discrax.sampling.together import sample_together
 from discrax.targets import Dense, Lattice, Quadratic, Sparse, Uncoupled
 
 pytestmark = pytest.mark.usefixtures("as_a_user")
@@ -271,10 +272,18 @@ def test_what_to_keep(keep):
     says(lambda: sample(keep=keep), f"keep is 'draws', 'moments' or a function of the codes, but got {keep!r}")
 
 
+@pytest.fixture
+def nothing_is_started(monkeypatch, run_module):
+    """The error must come before the first states are evaluated, which takes a program too, and before a pilot."""
+    monkeypatch.setattr(run_module, "start", lambda *_: pytest.fail("chains were started"))
+
+
+@pytest.mark.usefixtures("nothing_is_started")
+@pytest.mark.parametrize("sampler", ["pas", "auto"])
 @pytest.mark.parametrize("adaptation", ["always", 0.5, True], ids=repr)
-def test_adaptation(adaptation):
+def test_adaptation(adaptation, sampler):
     says(
-        lambda: sample(sampler="pas", adaptation=adaptation, num_warmup=10),
+        lambda: sample(sampler=sampler, adaptation=adaptation, num_warmup=10),
         "adaptation must be 'auto', None, or one or more rules",
         f"but got {adaptation!r}",
         error=TypeError,
@@ -286,13 +295,20 @@ def test_adaptation_is_checked_without_warm_up_too():
     says(lambda: sample(sampler="pas", adaptation="always", num_warmup=0), "adaptation must be 'auto'", error=TypeError)
 
 
+@pytest.mark.usefixtures("nothing_is_started")
 def test_adaptation_of_a_kernel_without_a_scale():
     says(
         lambda: sample(sampler="gibbs", adaptation=AcceptanceRate(), num_warmup=10),
         "Gibbs has no scale to tune to a rate; pass adaptation=None",
     )
+    counts = {"num_chains": 2, "num_warmup": 10, "num_samples": 10}
+    says(
+        lambda: sample_together([KEY], [TARGET], ["gibbs"], adaptation=[AcceptanceRate()], **counts),
+        "Gibbs has no scale to tune to a rate; pass adaptation=None",
+    )
 
 
+@pytest.mark.usefixtures("nothing_is_started")
 def test_the_papers_rule_needs_a_path():
     says(
         lambda: sample(sampler=samplers.dlp_trace(diagonal=np.ones(4)), adaptation=PaperRate()),

@@ -1,6 +1,6 @@
 """Clocks that the tests turn, so that no test waits for time to pass."""
 
-from discrax.solving.clock import Budget, Clock
+from discrax.solving.clock import Clock, SearchBudget
 
 
 class Hands:
@@ -14,7 +14,7 @@ class Hands:
         return self.time
 
     def clock(self, seconds=None, **options):
-        return self.make(Budget(seconds, **options))
+        return self.make(SearchBudget(seconds, **options))
 
     def make(self, budget, **options):
         """What `Clock(budget, ...)` makes, by these hands."""

@@ -11,7 +11,7 @@ from discrax.core.interrupts import Interrupts
 from discrax.problems import MIS
 from discrax.problems.generators import erdos_renyi
 from discrax.solving import annealing, tempering
-from discrax.solving.clock import Blocks, Budget, Clock, Reports, _Compilations
+from discrax.solving.clock import Blocks, Clock, Reports, SearchBudget, _Compilations
 from discrax.solving.engine import Report
 from discrax.solving.finishing import Candidate, Finish
 from discrax.solving.schedules import BetaSchedule
@@ -114,7 +114,7 @@ def test_the_first_blocks_are_short_and_later_ones_a_share_of_the_budget():
 
 
 def test_steps_are_exact():
-    blocks, done = Blocks(Clock(Budget(num_steps=2500)), count=1000, longest=256, first_guess=0.0), []
+    blocks, done = Blocks(Clock(SearchBudget(num_steps=2500)), count=1000, longest=256, first_guess=0.0), []
     while steps := blocks.next_steps(sum(done)):
         done.append(steps)
     assert sum(done) == 2500
@@ -182,7 +182,7 @@ def test_after_an_interruption_one_repair_a_problem_is_made():
     interrupts.requested = True
     states = np.ones((4, 6), np.int8)
     finish = Finish(
-        [Laborious(graph), Laborious(graph)], [states, states], Clock(Budget(num_steps=5), now=lambda: hands.time)
+        [Laborious(graph), Laborious(graph)], [states, states], Clock(SearchBudget(num_steps=5), now=lambda: hands.time)
     )
     found = finish.choose(interrupts)
     assert hands.time == 10.0
@@ -211,7 +211,7 @@ def test_a_repair_that_fails_loses_nothing():
             raise RuntimeError("out of glue")
 
     states = np.zeros((2, 5), np.int8)
-    finish = Finish([Broken(erdos_renyi(5, 0.3, seed=0))], [states], Clock(Budget(num_steps=1)))
+    finish = Finish([Broken(erdos_renyi(5, 0.3, seed=0))], [states], Clock(SearchBudget(num_steps=1)))
     with pytest.warns(UserWarning, match="left as it was found, for its repair failed: out of glue"):
         (found,) = finish.choose(Interrupts())
     assert found.is_feasible

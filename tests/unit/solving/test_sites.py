@@ -7,7 +7,7 @@ import pytest
 
 from discrax.problems import QUBO
 from discrax.problems.problem import BinaryQuadratic, Labelling
-from discrax.solving.clock import Budget, Clock
+from discrax.solving.clock import Clock, SearchBudget
 from discrax.solving.engine import Report
 from discrax.solving.sites import search_by_sites
 from discrax.solving.sites_chains import BinaryChains, LabelChains
@@ -41,7 +41,7 @@ def all_states(num_levels: int, num_sites: int) -> np.ndarray:
     return np.array(list(itertools.product(range(num_levels), repeat=num_sites)))
 
 
-def last(model: BinaryQuadratic | Labelling, budget: Budget, **options) -> Report:
+def last(model: BinaryQuadratic | Labelling, budget: SearchBudget, **options) -> Report:
     given = {"num_chains": 4, "seed": 0, "init": None} | options
     *_, report = search_by_sites(model, budget=budget, **given)
     return report
@@ -66,14 +66,14 @@ def strip(num_labels: int) -> tuple[Labelling, float]:
 
 def assert_optimum_of_a_model(schedule, scale):
     model, optimum = planted_model(scale)
-    report = last(model, Budget(num_steps=2000), schedule=schedule)
+    report = last(model, SearchBudget(num_steps=2000), schedule=schedule)
     assert (model.value(report.best_states) == report.best_values).all()
     assert np.isclose(report.best_values.max(), optimum)
 
 
 def assert_optimum_of_a_labelling(num_labels):
     model, optimum = strip(num_labels)
-    report = last(model, Budget(num_steps=600))
+    report = last(model, SearchBudget(num_steps=600))
     assert np.allclose([value_of_labels(model, x) for x in report.best_states], report.best_values)
     assert np.isclose(report.best_values.max(), optimum)
 
@@ -191,24 +191,25 @@ def test_sweeps_of_labels_leave_the_law_invariant():
 def test_results_depend_on_the_seed_but_not_on_threads(model):
     for schedule in ("linear", "tempering"):
         one, two = (
-            last(model, Budget(num_steps=3001), seed=5, num_threads=threads, schedule=schedule) for threads in (1, 3)
+            last(model, SearchBudget(num_steps=3001), seed=5, num_threads=threads, schedule=schedule)
+            for threads in (1, 3)
         )
         for field in ("values", "best_values", "best_states"):
             assert (getattr(one, field) == getattr(two, field)).all()
-    held = [last(model, Budget(num_steps=5), seed=seed, betas=(0.01, 0.01)) for seed in (5, 6)]
+    held = [last(model, SearchBudget(num_steps=5), seed=seed, betas=(0.01, 0.01)) for seed in (5, 6)]
     assert (held[0].values != held[1].values).any()
 
 
 def test_the_first_chains_are_the_same_among_more():
     model = random_model(60, 0)
-    few, many = (last(model, Budget(num_steps=500), num_chains=chains) for chains in (2, 5))
+    few, many = (last(model, SearchBudget(num_steps=500), num_chains=chains) for chains in (2, 5))
     assert (few.best_states == many.best_states[:2]).all()
 
 
 @pytest.mark.parametrize("num_steps", [0, 1, 7, 1000, 40_001])  # the last is enough to temper by default
 @pytest.mark.parametrize("schedule", ["auto", "tempering"])
 def test_budgets_of_steps_are_exact(num_steps, schedule):
-    report = last(random_model(20, 0), Budget(num_steps=num_steps), schedule=schedule)
+    report = last(random_model(20, 0), SearchBudget(num_steps=num_steps), schedule=schedule)
     assert report.num_steps == num_steps
     assert report.fraction == 1
 
@@ -267,12 +268,12 @@ def test_given_states_are_kept_if_nothing_is_better():
     model = random_model(16, 5)
     states = all_states(2, 16)
     optimum = states[model.value(states).argmax()]
-    report = last(model, Budget(num_steps=1), init=optimum)
+    report = last(model, SearchBudget(num_steps=1), init=optimum)
     assert (report.best_states == optimum).all()
 
 
 def test_one_temperature_is_held():
-    report = last(random_model(30, 0), Budget(num_steps=50), betas=(0.01, 0.01))
+    report = last(random_model(30, 0), SearchBudget(num_steps=50), betas=(0.01, 0.01))
     assert report.beta == 0.01
     assert (report.values < report.best_values).all()
 
@@ -281,40 +282,42 @@ def test_models_without_edges_and_of_one_site():
     nothing = np.zeros((0, 2), np.int64)
     linear = np.array([2.0, -1.0, 0.0, 3.0])
     for schedule in ("auto", "tempering"):
-        report = last(BinaryQuadratic(linear, nothing, np.zeros(0)), Budget(num_steps=40), schedule=schedule)
+        report = last(BinaryQuadratic(linear, nothing, np.zeros(0)), SearchBudget(num_steps=40), schedule=schedule)
         assert (report.best_values == 5).all()
-        assert (last(BinaryQuadratic(np.zeros(3), nothing, np.zeros(0)), Budget(num_steps=9)).best_values == 0).all()
         assert (
-            last(BinaryQuadratic(np.array([-1.5]), nothing, np.zeros(0)), Budget(num_steps=9)).best_values == 0
+            last(BinaryQuadratic(np.zeros(3), nothing, np.zeros(0)), SearchBudget(num_steps=9)).best_values == 0
         ).all()
-    assert (last(Labelling(6, 3, nothing, np.zeros(0), 1.0, 1.0), Budget(num_steps=30)).best_values == 0).all()
-    assert (last(Labelling(1, 1, nothing, np.zeros(0), 1.0, 1.0), Budget(num_steps=3)).best_values == 0).all()
+        assert (
+            last(BinaryQuadratic(np.array([-1.5]), nothing, np.zeros(0)), SearchBudget(num_steps=9)).best_values == 0
+        ).all()
+    assert (last(Labelling(6, 3, nothing, np.zeros(0), 1.0, 1.0), SearchBudget(num_steps=30)).best_values == 0).all()
+    assert (last(Labelling(1, 1, nothing, np.zeros(0), 1.0, 1.0), SearchBudget(num_steps=3)).best_values == 0).all()
 
 
 def test_what_cannot_be_searched_is_refused():
     nothing = np.zeros((0, 2), np.int64)
     empty = BinaryQuadratic(np.zeros(0), nothing, np.zeros(0))
     with pytest.raises(ValueError, match="no sites"):
-        last(empty, Budget(num_steps=1))
+        last(empty, SearchBudget(num_steps=1))
     with pytest.raises(ValueError, match="no sites"):
-        last(Labelling(0, 2, nothing, np.zeros(0), 1.0, 1.0), Budget(num_steps=1))
+        last(Labelling(0, 2, nothing, np.zeros(0), 1.0, 1.0), SearchBudget(num_steps=1))
     model = random_model(4, 0)
     with pytest.raises(ValueError, match="budget of seconds or of steps"):
-        last(model, Budget())
+        last(model, SearchBudget())
     with pytest.raises(ValueError, match="not negative"):
-        last(model, Budget(seconds=-1))
+        last(model, SearchBudget(seconds=-1))
     with pytest.raises(ValueError, match="one of auto"):
-        last(model, Budget(num_steps=1), schedule="cubic")
+        last(model, SearchBudget(num_steps=1), schedule="cubic")
     with pytest.raises(ValueError, match="0 < hot < cold"):
-        last(model, Budget(num_steps=1), betas=(2.0, 1.0))
+        last(model, SearchBudget(num_steps=1), betas=(2.0, 1.0))
     with pytest.raises(ValueError, match="at least one chain"):
-        last(model, Budget(num_steps=1), num_chains=0)
+        last(model, SearchBudget(num_steps=1), num_chains=0)
     with pytest.raises(ValueError, match=r"shape \(3,\)"):
-        last(model, Budget(num_steps=1), init=np.zeros(3, int))
+        last(model, SearchBudget(num_steps=1), init=np.zeros(3, int))
     with pytest.raises(ValueError, match="0 to 1"):
-        last(model, Budget(num_steps=1), init=np.array([0, 1, -1, 0]))
+        last(model, SearchBudget(num_steps=1), init=np.array([0, 1, -1, 0]))
     with pytest.raises(ValueError, match="at least one label"):
-        last(Labelling(200, 0, nothing, np.zeros(0), 1.0, 1.0), Budget(num_steps=1))
+        last(Labelling(200, 0, nothing, np.zeros(0), 1.0, 1.0), SearchBudget(num_steps=1))
 
 
 def test_rounds_go_on_where_they_are_and_reheat_as_told(monkeypatch):
@@ -332,7 +335,7 @@ def test_rounds_go_on_where_they_are_and_reheat_as_told(monkeypatch):
     monkeypatch.setattr(BinaryChains, "anneal", told)
     monkeypatch.setattr(BinaryChains, "restart", counted)
     model, settings = random_model(10, 0), {"betas": (1.0, 3.0), "schedule": "linear", "num_chains": 1}
-    last(model, Budget(num_steps=300), num_rounds=3, reheat=0.5, **settings)
+    last(model, SearchBudget(num_steps=300), num_rounds=3, reheat=0.5, **settings)
     first, second, third = np.array(along).reshape(3, 100)
     assert 1 < first[0] < 1.05
     assert 2 < second[0] < 2.05
@@ -343,12 +346,12 @@ def test_rounds_go_on_where_they_are_and_reheat_as_told(monkeypatch):
 
 def test_all_kinds_of_schedules_go_from_hot_to_cold():
     for kind in ("linear", "geometric", "exponential", "linear-temperature"):
-        report = last(random_model(10, 0), Budget(num_steps=400), schedule=kind, betas=(0.5, 5.0), num_rounds=1)
+        report = last(random_model(10, 0), SearchBudget(num_steps=400), schedule=kind, betas=(0.5, 5.0), num_rounds=1)
         assert 4.5 < report.beta <= 5.0
 
 
 def test_a_search_that_is_asked_to_stop_stops():
-    budget = Budget(seconds=60.0)
+    budget = SearchBudget(seconds=60.0)
     clock = Clock(budget, is_asked_to_stop=lambda: True)
     reports = list(search_by_sites(random_model(20, 0), num_chains=2, seed=0, init=None, budget=budget, clock=clock))
     assert [report.num_steps for report in reports] == [0]

@@ -40,7 +40,7 @@ def reference(target):
 
 TARGETS = {
     "stated": lambda: FHMM.simulated(3, L, K, 0.5),
-    "released": lambda: FHMM.as_released(3, L, K, 2.0),
+    "other prior": lambda: FHMM(np.arange(L) / 3, [0.7, -0.3, 0.1], -0.2, 2.0, initial_logit=2.2, stay_logit=0.2),
     "categorical": lambda: CategoricalFHMM.simulated(4, L, K, 4, 0.7),
     "categorical of two": lambda: CategoricalFHMM.simulated(5, L, K, 2, 0.7),
 }
@@ -149,15 +149,6 @@ def test_the_stated_prior_is_the_default():
     np.testing.assert_allclose(np.exp(categorical.initial_logits), [0.9, *[0.025] * 4], rtol=1e-5)
     stay = np.exp(float(categorical.stay_logit))
     assert stay / (stay + 4) == pytest.approx(0.8)
-
-
-def test_the_released_target():
-    """2.197 * sum_k x_1k + 0.2 * stays, with the printed weights."""
-    target = FHMM.as_released(0, 50)
-    assert float(target.initial_logit) == pytest.approx(2.197, abs=1e-3)
-    assert float(target.stay_logit) == pytest.approx(0.2)
-    np.testing.assert_allclose(target.weights, [0.6614, 0.2669, 0.0617, 0.6213, -0.4519], rtol=1e-6)
-    assert float(target.offset) == pytest.approx(-0.1661)
 
 
 def test_simulated_series_follow_the_model():

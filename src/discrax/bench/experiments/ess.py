@@ -11,10 +11,8 @@ import numpy as np
 
 from discrax.bench.plan.cell import Cell
 from discrax.bench.plan.measure import Measure, Number
-from discrax.core.kernel import Kernel, rated_knob
-from discrax.core.target import Target
+from discrax.core.kernel import rated_knob
 from discrax.diagnostics import ess
-from discrax.samplers import block_gibbs, gibbs, hamming_ball, mh_uniform, rwm
 from discrax.sampling import Result
 
 
@@ -64,7 +62,7 @@ def ess_numbers(cell: Cell, result: Result, values: np.ndarray, rule: str, per_c
     """The ESS of a scalar of the draws, (chains, draws): per step, per 10,000 queries, per second."""
     per_step = ess(values, rule) / (result.num_draws * result.thinning)
     mean, std = float(per_step.mean()), float(per_step.std())
-    queries = queries_per_step(result.kernel, result.target)
+    queries = result.kernel.queries(result.target)
     seconds_per_step = max(result.seconds, 1e-12) / (result.num_draws * result.thinning)
     numbers = [
         Number("ESS_per_step", mean, std),
@@ -80,22 +78,3 @@ def ess_numbers(cell: Cell, result: Result, values: np.ndarray, rule: str, per_c
             for chain, value in enumerate(per_step)
         ]
     return numbers
-
-
-def queries_per_step(kernel: Kernel, target: Target) -> float:
-    """Log-likelihood queries of a step as the papers count them, without a cache.
-
-    Two for a random walk (value at x and y), four for samplers with a gradient (value and gradient at x and y), one a
-    level for Gibbs, one a joint state for blocks. What is spent here is one evaluation a step.
-    """
-    levels = target.space.num_levels
-    if isinstance(kernel, rwm | mh_uniform):
-        return 2
-    if isinstance(kernel, block_gibbs):
-        return levels**kernel.block_size
-    if isinstance(kernel, hamming_ball):
-        return (levels - 1) * kernel.block_size + 1
-    if type(kernel).__module__ == gibbs.__module__:
-        is_sweep = "Chromatic" in type(kernel).__name__
-        return levels * (target.space.num_sites if is_sweep else 1)
-    return 4

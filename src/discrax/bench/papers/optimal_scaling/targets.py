@@ -2,13 +2,22 @@
 
 import numpy as np
 
-from discrax import targets
 from discrax.core.target import Target
+from discrax.targets import FHMM
+
+WEIGHTS, OFFSET = np.array([0.6614, 0.2669, 0.0617, 0.6213, -0.4519]), -0.1661  # behind the printed tables
 
 
-def fhmm_released(length: int, noise_variance: float, seed: int = 0) -> Target:
-    """The target that the tables of Sun et al. (2022) were made with, which is not the posterior they state."""
-    return targets.FHMM.as_released(seed, length, 5, noise_variance)
+def fhmm_released(length: int, noise_variance: float, seed: int = 0) -> FHMM:
+    """The target behind the tables of Sun et al. (2022), which is not the posterior their text states.
+
+    The series is simulated from the stated prior, but the log-density that was run *subtracts* the prior and
+    scores a change of state with logit (not probability) 0.2. What is left favours x_1k = 1 (`initial_logit` is
+    +log 9 = 2.197 instead of -2.197) and staying only a little (`stay_logit` is 0.2 instead of log 4 = 1.386).
+    """
+    stated = FHMM.simulated(seed, length, len(WEIGHTS), noise_variance, weights=WEIGHTS, offset=OFFSET)
+    logits = {"initial_logit": float(np.log(9.0)), "stay_logit": 0.2}
+    return FHMM(stated.series, stated.weights, stated.offset, noise_variance, **logits)
 
 
 def from_visible_bias(target: Target, seed: int, num_chains: int) -> np.ndarray:
