@@ -83,25 +83,29 @@ def run_chunk(
     Also returns what the observers hand to the host, axes (draw, chain, ...), and the mean `Info` of the chunk.
     """
     kernel_arrays, kernel_static = eqx.partition(ensemble.kernel, eqx.is_array)
-    lay_out = chains_last if target.gathers else lambda states: states  # the one place that decides the layout
+    arranged = ensemble.kernel.arrange(target)
+    # The one place that decides the layout.
+    lay_out = chains_last if target.gathers or arranged is not None else _as_is
+    enter, leave = (_as_is,) * 2 if arranged is None else (jax.vmap(arranged.enter), jax.vmap(arranged.leave))
     watching = tuple(observer for observer in observers if observer.sees_every_step)
 
     def one_step(carry, _):
         step, states, arrays, memory, watched = carry
         kernel = eqx.combine(arrays, kernel_static)
         step_keys = jax.vmap(random.fold_in, in_axes=(0, None))(keys, step)
-        states, info = jax.vmap(kernel.step, in_axes=(0, None, 0))(step_keys, target, states)
+        step_one = (lambda key, state: kernel.step(key, target, state)) if arranged is None else arranged.step
+        states, info = jax.vmap(step_one)(step_keys, states)
         states = lay_out(states)
         if adapter is not None:
-            kernel, memory = adapter.update(target, kernel, memory, states, info)
+            kernel, memory = adapter.update(target, kernel, memory, leave(states), info)
             arrays = eqx.filter(kernel, eqx.is_array)
-        watched = tuple(o.look(target, m, states, info)[0] for o, m in zip(watching, watched, strict=True))
+        watched = tuple(o.look(target, m, leave(states), info)[0] for o, m in zip(watching, watched, strict=True))
         return (step + jnp.uint32(1), states, arrays, memory, watched), info
 
     def one_draw(carry, _):
         moving, resting = carry
         moving, infos = jax.lax.scan(one_step, moving, None, length=thinning)
-        states, info = moving[1], _thin(infos)
+        states, info = leave(moving[1]), _thin(infos)
         seen = [o.look(target, m, states, info) for o, m in zip(calm, resting, strict=True)]
         return (moving, tuple(memory for memory, _ in seen)), (tuple(handed for _, handed in seen), info)
 
@@ -109,14 +113,18 @@ def run_chunk(
     pairs = list(zip(observers, ensemble.observed, strict=True))
     watched = tuple(memory for observer, memory in pairs if observer.sees_every_step)
     resting = tuple(memory for observer, memory in pairs if not observer.sees_every_step)
-    moving = (ensemble.step, lay_out(ensemble.states), kernel_arrays, ensemble.memory, watched)
+    moving = (ensemble.step, lay_out(enter(ensemble.states)), kernel_arrays, ensemble.memory, watched)
     (moving, resting), (handed, infos) = jax.lax.scan(one_draw, (moving, resting), None, length=num_draws)
     step, states, arrays, memory, watched = moving
     watched, resting, handed = iter(watched), iter(resting), iter(handed)
     observed = tuple(next(watched if observer.sees_every_step else resting) for observer in observers)
     handed = tuple(None if observer.sees_every_step else next(handed) for observer in observers)
-    after = Ensemble(step, states, eqx.combine(arrays, kernel_static), memory, observed)
+    after = Ensemble(step, leave(states), eqx.combine(arrays, kernel_static), memory, observed)
     return after, handed, jax.tree.map(lambda stat: jnp.mean(stat.astype(jnp.float32)), infos)
+
+
+def _as_is(states: State) -> State:
+    return states
 
 
 def _thin(infos: Info) -> Info:
