@@ -12,7 +12,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Integer, Key, UInt32
+from jaxtyping import Array, Float, Integer, Key, UInt32
 
 from discrax.core import random
 from discrax.core.kernel import Info, Kernel, State
@@ -77,10 +77,11 @@ def run_chunk(
     num_draws: int,
     thinning: int,
     observers: tuple[Observer, ...] = (),
-) -> tuple[Ensemble, tuple[Any, ...], Info]:
+) -> tuple[Ensemble, tuple[Any, ...], Float[Array, ""]]:
     """`num_draws` times `thinning` steps of all chains. With an adapter the kernel is tuned after every step.
 
-    Also returns what the observers hand to the host, axes (draw, chain, ...), and the mean `Info` of the chunk.
+    Also returns what the observers hand to the host, axes (draw, chain, ...), and the mean acceptance of the chunk.
+    Statistics are summed as they come, not stacked: on a GPU every array that a step writes is a kernel of its own.
     """
     kernel_arrays, kernel_static = eqx.partition(ensemble.kernel, eqx.is_array)
     arranged = ensemble.kernel.arrange(target)
@@ -90,7 +91,7 @@ def run_chunk(
     watching = tuple(observer for observer in observers if observer.sees_every_step)
 
     def one_step(carry, _):
-        step, states, arrays, memory, watched = carry
+        (step, states, arrays, memory, watched), sums = carry
         kernel = eqx.combine(arrays, kernel_static)
         step_keys = jax.vmap(random.fold_in, in_axes=(0, None))(keys, step)
         step_one = (lambda key, state: kernel.step(key, target, state)) if arranged is None else arranged.step
@@ -100,49 +101,48 @@ def run_chunk(
             kernel, memory = adapter.update(target, kernel, memory, leave(states), info)
             arrays = eqx.filter(kernel, eqx.is_array)
         watched = tuple(o.look(target, m, leave(states), info)[0] for o, m in zip(watching, watched, strict=True))
-        return (step + jnp.uint32(1), states, arrays, memory, watched), info
+        return ((step + jnp.uint32(1), states, arrays, memory, watched), _add(sums, info)), None
 
     def one_draw(carry, _):
-        moving, resting = carry
-        moving, infos = jax.lax.scan(one_step, moving, None, length=thinning)
-        states, info = leave(moving[1]), _thin(infos)
+        moving, resting, acceptance = carry
+        (moving, sums), _ = jax.lax.scan(one_step, (moving, no_info), None, length=thinning)
+        states, info = leave(moving[1]), _thin(sums, thinning)
         seen = [o.look(target, m, states, info) for o, m in zip(calm, resting, strict=True)]
-        return (moving, tuple(memory for memory, _ in seen)), (tuple(handed for _, handed in seen), info)
+        resting, handed = tuple(memory for memory, _ in seen), tuple(handed for _, handed in seen)
+        return (moving, resting, acceptance + info.accept_prob), handed
 
     calm = tuple(observer for observer in observers if not observer.sees_every_step)
     pairs = list(zip(observers, ensemble.observed, strict=True))
     watched = tuple(memory for observer, memory in pairs if observer.sees_every_step)
     resting = tuple(memory for observer, memory in pairs if not observer.sees_every_step)
     moving = (ensemble.step, lay_out(enter(ensemble.states)), kernel_arrays, ensemble.memory, watched)
-    (moving, resting), (handed, infos) = jax.lax.scan(one_draw, (moving, resting), None, length=num_draws)
+    no_info = Info(*(jnp.zeros(len(keys), jnp.float32) for _ in Info._fields))
+    carry = (moving, resting, no_info.accept_prob)
+    (moving, resting, acceptance), handed = jax.lax.scan(one_draw, carry, None, length=num_draws)
     step, states, arrays, memory, watched = moving
     watched, resting, handed = iter(watched), iter(resting), iter(handed)
     observed = tuple(next(watched if observer.sees_every_step else resting) for observer in observers)
     handed = tuple(None if observer.sees_every_step else next(handed) for observer in observers)
     after = Ensemble(step, leave(states), eqx.combine(arrays, kernel_static), memory, observed)
-    return after, handed, jax.tree.map(lambda stat: jnp.mean(stat.astype(jnp.float32)), infos)
+    return after, handed, jnp.mean(acceptance) / num_draws
 
 
 def _as_is(states: State) -> State:
     return states
 
 
-def _thin(infos: Info) -> Info:
+def _add(sums: Info, info: Info) -> Info:
+    """The sums of the statistics after one more step; the weight of a draw is that of the last step."""
+    added = Info(*(total + stat.astype(jnp.float32) for total, stat in zip(sums, info, strict=True)))
+    return added._replace(log_weight=info.log_weight)
+
+
+def _thin(sums: Info, thinning: int) -> Info:
     """One Info for the steps of a draw: costs add up, the state kept counts for its own time, the rest is averaged."""
-    if infos.jump.shape[0] == 1:
-        return jax.tree.map(lambda stat: stat[0], infos)
-
-    def mean(stat):
-        return jnp.mean(stat.astype(jnp.float32), axis=0)
-
-    return Info(
-        accept_prob=mean(infos.accept_prob),
-        is_accepted=mean(infos.is_accepted),
-        jump=mean(infos.jump),
-        evals=jnp.sum(infos.evals, axis=0),
-        log_weight=infos.log_weight[-1],
-        is_invalid=mean(infos.is_invalid),
-    )
+    if thinning == 1:
+        return sums._replace(is_accepted=sums.is_accepted > 0, is_invalid=sums.is_invalid > 0)
+    means = Info(*(total / thinning for total in sums))
+    return means._replace(evals=sums.evals, log_weight=sums.log_weight)
 
 
 class Chunk(NamedTuple):
@@ -151,7 +151,7 @@ class Chunk(NamedTuple):
     ensemble: Ensemble
     handed: tuple[Any, ...]  # by each observer; axes (draw, chain, ...)
     num_draws: int
-    info: Info  # means over the chunk
+    acceptance: Float[Array, "*batch"]  # its mean
     seconds: float
     compile_seconds: float
 
@@ -190,9 +190,10 @@ def drive(
         arguments = (keys, target, ensemble, adapter)
         program, more = compiled(run_chunk, arguments, settings, places(0, axes, 0, 0))
         begin = time.perf_counter()
-        ensemble, handed, info = jax.block_until_ready(program(arguments))
+        ensemble, handed, acceptance = jax.block_until_ready(program(arguments))
         seconds = time.perf_counter() - begin
-        yield Chunk(ensemble, handed, length, info, seconds, compile_seconds + more)
+        handed = tuple(o.unpack(each, thinning) for o, each in zip(observers, handed, strict=True))
+        yield Chunk(ensemble, handed, length, acceptance, seconds, compile_seconds + more)
         done, compile_seconds = done + length, 0.0
 
 

@@ -31,7 +31,6 @@ from discrax.core.target import (
     Rearrangeable,
 )
 from discrax.targets.coupling import Coupling, Dense, Lattice, Sparse, Weights, as_edges
-
 from discrax.targets.rows import Relabelling, Rows
 
 Family = TypeVar("Family", bound="Quadratic")
