@@ -16,10 +16,10 @@ from jaxtyping import Array, Float, Integer, Key, UInt32
 
 from discrax.core import random
 from discrax.core.kernel import Info, Kernel, State
+from discrax.core.layout import choose_layout
 from discrax.core.observers import Observer
 from discrax.core.programs import compiled
 from discrax.core.target import Target
-from discrax.core.xla import chains_last
 
 
 @runtime_checkable
@@ -84,19 +84,14 @@ def run_chunk(
     Statistics are summed as they come, not stacked: on a GPU every array that a step writes is a kernel of its own.
     """
     kernel_arrays, kernel_static = eqx.partition(ensemble.kernel, eqx.is_array)
-    arranged = ensemble.kernel.arrange(target)
-    # The one place that decides the layout.
-    lay_out = chains_last if target.gathers or arranged is not None else _as_is
-    enter, leave = (_as_is,) * 2 if arranged is None else (jax.vmap(arranged.enter), jax.vmap(arranged.leave))
+    enter, step_all, leave = choose_layout(target, ensemble.kernel)
     watching = tuple(observer for observer in observers if observer.sees_every_step)
 
     def one_step(carry, _):
         (step, states, arrays, memory, watched), sums = carry
         kernel = eqx.combine(arrays, kernel_static)
         step_keys = jax.vmap(random.fold_in, in_axes=(0, None))(keys, step)
-        step_one = (lambda key, state: kernel.step(key, target, state)) if arranged is None else arranged.step
-        states, info = jax.vmap(step_one)(step_keys, states)
-        states = lay_out(states)
+        states, info = step_all(kernel, step_keys, states)
         if adapter is not None:
             kernel, memory = adapter.update(target, kernel, memory, leave(states), info)
             arrays = eqx.filter(kernel, eqx.is_array)
@@ -115,7 +110,7 @@ def run_chunk(
     pairs = list(zip(observers, ensemble.observed, strict=True))
     watched = tuple(memory for observer, memory in pairs if observer.sees_every_step)
     resting = tuple(memory for observer, memory in pairs if not observer.sees_every_step)
-    moving = (ensemble.step, lay_out(enter(ensemble.states)), kernel_arrays, ensemble.memory, watched)
+    moving = (ensemble.step, enter(ensemble.states), kernel_arrays, ensemble.memory, watched)
     no_info = Info(*(jnp.zeros(len(keys), jnp.float32) for _ in Info._fields))
     carry = (moving, resting, no_info.accept_prob)
     (moving, resting, acceptance), handed = jax.lax.scan(one_draw, carry, None, length=num_draws)
@@ -125,10 +120,6 @@ def run_chunk(
     handed = tuple(None if observer.sees_every_step else next(handed) for observer in observers)
     after = Ensemble(step, leave(states), eqx.combine(arrays, kernel_static), memory, observed)
     return after, handed, jnp.mean(acceptance) / num_draws
-
-
-def _as_is(states: State) -> State:
-    return states
 
 
 def _add(sums: Info, info: Info) -> Info:

@@ -46,7 +46,12 @@ class Target(eqx.Module):
 
     @property
     def gathers(self) -> bool:
-        """Whether an evaluation reads sites from all over the state, as those of a graph do; it decides the layout."""
+        """Whether an evaluation reads sites from all over the state, as that of a graph does; it decides the layout."""
+        return False
+
+    @property
+    def is_cheap(self) -> bool:
+        """Whether the log-ratios of a site are a few operations on its neighbours: cheaper to compute than to keep."""
         return False
 
     @abstractmethod
@@ -131,6 +136,10 @@ class Tempered(Target):
     @property
     def gathers(self) -> bool:
         return self.target.gathers
+
+    @property
+    def is_cheap(self) -> bool:
+        return self.target.is_cheap
 
     def log_prob(self, e: Float[Array, "..."]) -> Float[Array, ""]:
         return self.beta * self.target.log_prob(e)

@@ -1,0 +1,72 @@
+"""How chains lie in memory while a program runs. A kernel is one step of one chain; this is the driver's affair.
+
+- As they are: chains first, every state with its cache.
+- Chains last, on accelerators, where a target gathers: a gather then reads whole lines of memory.
+- Without the cache, on accelerators, where log-ratios cost less to compute than to read (on a lattice).
+- In an order of the kernel's own (`Kernel.arrange`), chains last.
+
+Nobody outside sees it: draws are those of the kernel, and results have the chains first.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+from jaxtyping import Array, Key
+
+from discrax.core.kernel import Info, Kernel, State
+from discrax.core.target import Target
+from discrax.core.xla import chains_last
+
+
+class Layout(NamedTuple):
+    """Steps of all chains in some layout."""
+
+    enter: Callable[[State], State]  # states with chains first, laid out for steps
+    step: Callable[[Kernel, Key[Array, " chains"], State], tuple[State, Info]]
+    leave: Callable[[State], State]  # states as everyone knows them
+
+
+def choose_layout(target: Target, kernel: Kernel) -> Layout:
+    """The one place that decides."""
+    arranged = kernel.arrange(target)
+    if arranged is not None:
+        sweep = jax.vmap(arranged.step)
+        return _laid_out(
+            jax.vmap(arranged.enter), lambda _, keys, states: sweep(keys, states), jax.vmap(arranged.leave)
+        )
+
+    def step(kernel: Kernel, keys: Key[Array, " chains"], states: State) -> tuple[State, Info]:
+        return jax.vmap(kernel.step, in_axes=(0, None, 0))(keys, target, states)
+
+    if target.gathers:
+        return _laid_out(_as_is, step, _as_is)
+    if kernel.keeps_ratios and target.is_cheap and jax.default_backend() != "cpu":
+
+        def recall(states: State) -> State:
+            return states._replace(cache=jax.vmap(lambda x: kernel.init(target, x).cache)(states.x))
+
+        def step_from_codes(kernel: Kernel, keys: Key[Array, " chains"], states: State) -> tuple[State, Info]:
+            states, info = step(kernel, keys, recall(states))
+            return states._replace(cache=None), info
+
+        return Layout(lambda states: states._replace(cache=None), step_from_codes, recall)
+    return Layout(_as_is, step, _as_is)
+
+
+def _laid_out(
+    enter: Callable[[State], State],
+    step: Callable[[Kernel, Key[Array, " chains"], State], tuple[State, Info]],
+    leave: Callable[[State], State],
+) -> Layout:
+    """With the chains of a site side by side."""
+
+    def step_and_lay_out(kernel: Kernel, keys: Key[Array, " chains"], states: State) -> tuple[State, Info]:
+        states, info = step(kernel, keys, states)
+        return chains_last(states), info
+
+    return Layout(lambda states: chains_last(enter(states)), step_and_lay_out, leave)
+
+
+def _as_is(states: State) -> State:
+    return states
