@@ -1,4 +1,4 @@
-"""Microseconds a step with chains first and every cache kept, and as `core/layout.py` chooses: `python benchmarks/layouts.py`.
+"""Microseconds a step, chains first with every cache kept, and as `core/layout.py` chooses. `python benchmarks/layouts.py`
 
 Random regular graphs and lattices, on whatever device there is; both in one run. Spins a nanosecond beside chromatic
 Gibbs sampling, which redraws every site in a step.
@@ -12,12 +12,12 @@ from pathlib import Path
 import jax
 import networkx as nx
 import numpy as np
-from step_cost import time_kernel
 
 import discrax as dx
 from discrax.core import driver, layout, programs
 from discrax.core.kernel import Kernel
 from discrax.core.target import Target
+from step_cost import time_kernel
 
 
 def plain(target: Target, kernel: Kernel) -> layout.Layout:
