@@ -21,7 +21,8 @@ from discrax.core.checks import checked_arguments, real_array
 from discrax.core.levels import is_level
 from discrax.core.space import Binary, Categorical, Space, Spin, check_space
 from discrax.core.target import Coloured, Evaluation, ExactRatios, LocalChanges, QuadraticForm, RatioUpdates
-from discrax.targets.coupling import Coupling, Dense, Lattice, Sparse, Weights, as_edges
+from discrax.targets.coupling import Coupling, Dense, Lattice, Weights, as_edges
+from discrax.targets.sparse_coupling import Sparse
 
 Family = TypeVar("Family", bound="Quadratic")
 
@@ -81,9 +82,8 @@ class Quadratic(ExactRatios, LocalChanges, RatioUpdates, Coloured, QuadraticForm
         return self.coupling.colours()
 
     def hessian(self) -> tuple[Int[np.ndarray, "m 2"], Float[np.ndarray, " m"]]:
-        sites = np.arange(self.space.num_sites, dtype=np.int32)
-        others, weights = (np.asarray(table) for table in self.coupling.neighbours(jnp.asarray(sites)))
-        rows = np.broadcast_to(sites[:, None], others.shape)
+        first, others, weights = self.coupling.csr()
+        rows = np.repeat(np.arange(self.space.num_sites, dtype=np.int32), np.diff(first))
         once = (weights != 0) & (rows <= others)
         return np.stack([rows[once], others[once]], axis=1), weights[once]
 
