@@ -1,4 +1,6 @@
-"""Microseconds a step, chains first with every cache kept, and as `core/layout.py` chooses. `python benchmarks/layouts.py`
+"""Microseconds a step: chains first with every cache kept, and as `core/layout.py` chooses.
+
+`python benchmarks/layouts.py`
 
 Random regular graphs and lattices, on whatever device there is; both in one run. Spins a nanosecond beside chromatic
 Gibbs sampling, which redraws every site in a step.
@@ -95,10 +97,8 @@ def main() -> None:
     for row in rows(arguments.only):
         done.append(row)
         spins = f"{row['spins_per_ns']:8.1f} spins/ns" if "spins_per_ns" in row else ""
-        print(
-            f"{row['task']:26} {row['chains']:6d} {row['sampler']:16} {row['before']:9.1f} -> {row['after']:9.1f} us{spins}",
-            flush=True,
-        )
+        times = f"{row['before']:9.1f} -> {row['after']:9.1f} us"
+        print(f"{row['task']:26} {row['chains']:6d} {row['sampler']:16} {times}{spins}", flush=True)
         if arguments.out:
             arguments.out.write_text(json.dumps(done, indent=1))
 

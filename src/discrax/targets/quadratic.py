@@ -30,8 +30,9 @@ from discrax.core.target import (
     RatioUpdates,
     Rearrangeable,
 )
-from discrax.targets.coupling import Coupling, Dense, Lattice, Sparse, Uncoupled, Weights, as_edges
+from discrax.targets.coupling import Coupling, Dense, Lattice, Uncoupled, Weights, as_edges
 from discrax.targets.rows import Relabelling, Rows
+from discrax.targets.sparse_coupling import Sparse
 
 Family = TypeVar("Family", bound="Quadratic")
 
@@ -115,9 +116,8 @@ class Quadratic(ExactRatios, LocalChanges, RatioUpdates, Rearrangeable, Coloured
         )
 
     def hessian(self) -> tuple[Int[np.ndarray, "m 2"], Float[np.ndarray, " m"]]:
-        sites = np.arange(self.space.num_sites, dtype=np.int32)
-        others, weights = (np.asarray(table) for table in self.coupling.neighbours(jnp.asarray(sites)))
-        rows = np.broadcast_to(sites[:, None], others.shape)
+        first, others, weights = self.coupling.csr()
+        rows = np.repeat(np.arange(self.space.num_sites, dtype=np.int32), np.diff(first))
         once = (weights != 0) & (rows <= others)
         return np.stack([rows[once], others[once]], axis=1), weights[once]
 
