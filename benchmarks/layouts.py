@@ -17,7 +17,7 @@ import numpy as np
 
 import discrax as dx
 from discrax.core import driver, layout, programs
-from discrax.core.kernel import Kernel
+from discrax.core.kernel import Kernel, replaced
 from discrax.core.target import Target
 from step_cost import time_kernel
 
@@ -77,11 +77,13 @@ def rows(only: list[str] | None) -> Iterator[dict]:
                 shape = (num_chains, *target.space.shape)
                 x = jax.numpy.asarray(np.random.default_rng(1).integers(0, 2, shape), target.space.dtype)
                 row = {"task": task, "sampler": name, "chains": num_chains}
-                for label, choose in (("before", plain), ("after", layout.choose_layout)):
+                before = replaced(ready, plan=None) if hasattr(ready, "plan") else ready
+                for label, choose, timed in (("before", plain, before), ("after", layout.choose_layout, ready)):
                     driver.choose_layout = choose
                     programs._programs.clear()
                     programs._executables.clear()
-                    row[label] = 1e6 * time_kernel(target, ready, x)[0]
+                    num_steps = int(np.clip(5e8 / x.size, 20, 1000))
+                    row[label] = 1e6 * time_kernel(target, timed, x, num_steps=num_steps)[0]
                 if name == "gibbs chromatic":
                     row["spins_per_ns"] = x.size / row["after"] / 1e3
                 yield row
