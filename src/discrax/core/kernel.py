@@ -64,7 +64,6 @@ class Kernel(eqx.Module):
     uses_gradient: ClassVar[bool] = False  # where the target has no exact ratios, it must be differentiable
     sites_changed: ClassVar[int | str | None] = None  # in a step: a number, the field that has it, or None for all
     capacity: ClassVar[int | None] = None  # a static field where arrays of what a step changes have a size; it may grow
-    keeps_ratios: ClassVar[bool] = False  # its cache is the log-ratios of all single-site changes, and nothing else
     evaluates_levels: ClassVar[bool] = False  # a step evaluates the target at every level of a site, or of all sites
 
     def init(self, target: Target, x: Integer[Array, "*shape"]) -> State:

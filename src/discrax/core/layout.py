@@ -1,8 +1,7 @@
 """How chains lie in memory while a program runs. A kernel is one step of one chain; this is the driver's affair.
 
-- As they are: chains first, every state with its cache.
+- As they are: chains first.
 - Chains last, on accelerators, where a target gathers: a gather then reads whole lines of memory.
-- Without the cache, on accelerators, where log-ratios cost less to compute than to read (on a lattice).
 - In an order of the kernel's own (`Kernel.arrange`), chains last.
 
 Nobody outside sees it: draws are those of the kernel, and results have the chains first.
@@ -41,16 +40,6 @@ def choose_layout(target: Target, kernel: Kernel) -> Layout:
 
     if target.gathers:
         return _laid_out(_as_is, step, _as_is)
-    if kernel.keeps_ratios and target.is_cheap and jax.default_backend() != "cpu":
-
-        def recall(states: State) -> State:
-            return states._replace(cache=jax.vmap(lambda x: kernel.init(target, x).cache)(states.x))
-
-        def step_from_codes(kernel: Kernel, keys: Key[Array, " chains"], states: State) -> tuple[State, Info]:
-            states, info = step(kernel, keys, recall(states))
-            return states._replace(cache=None), info
-
-        return Layout(lambda states: states._replace(cache=None), step_from_codes, recall)
     return Layout(_as_is, step, _as_is)
 
 

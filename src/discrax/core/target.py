@@ -49,11 +49,6 @@ class Target(eqx.Module):
         """Whether an evaluation reads sites from all over the state, as that of a graph does; it decides the layout."""
         return False
 
-    @property
-    def is_cheap(self) -> bool:
-        """Whether the log-ratios of a site are a few operations on its neighbours: cheaper to compute than to keep."""
-        return False
-
     @abstractmethod
     def log_prob(self, e: Float[Array, "..."]) -> Float[Array, ""]:
         """Unnormalised log-probability of the embedding `e` of a state."""
@@ -136,10 +131,6 @@ class Tempered(Target):
     @property
     def gathers(self) -> bool:
         return self.target.gathers
-
-    @property
-    def is_cheap(self) -> bool:
-        return self.target.is_cheap
 
     def log_prob(self, e: Float[Array, "..."]) -> Float[Array, ""]:
         return self.beta * self.target.log_prob(e)

@@ -33,7 +33,6 @@ class Factorised(Kernel):
 
     target_rate: ClassVar[float] = 0.574
     uses_gradient: ClassVar[bool] = True
-    keeps_ratios: ClassVar[bool] = True
 
     @abstractmethod
     def logits(self, target: Target, state: State) -> Logits:

@@ -51,7 +51,6 @@ class _WeightedPath(PathKernel):
     with_replacement: eqx.AbstractClassVar[bool]
     target_rate: ClassVar[float] = 0.574
     uses_gradient: ClassVar[bool] = True
-    keeps_ratios: ClassVar[bool] = True
 
     def __init__(self, path_length: float = 1.0, balancing: str | Balancing = "sqrt"):
         self.path_length, self.capacity = initial_length(path_length)

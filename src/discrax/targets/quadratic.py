@@ -30,7 +30,7 @@ from discrax.core.target import (
     RatioUpdates,
     Rearrangeable,
 )
-from discrax.targets.coupling import Coupling, Dense, Lattice, Uncoupled, Weights, as_edges
+from discrax.targets.coupling import Coupling, Dense, Lattice, Weights, as_edges
 from discrax.targets.rows import Relabelling, Rows
 from discrax.targets.sparse_coupling import Sparse
 
@@ -91,10 +91,6 @@ class Quadratic(ExactRatios, LocalChanges, RatioUpdates, Rearrangeable, Coloured
     @property
     def gathers(self) -> bool:
         return self.coupling.gathers
-
-    @property
-    def is_cheap(self) -> bool:
-        return isinstance(self.coupling, Lattice | Uncoupled)
 
     def colours(self) -> Int[np.ndarray, "*shape"]:
         return self.coupling.colours()

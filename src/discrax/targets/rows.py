@@ -22,11 +22,15 @@ class Rows(eqx.Module):
     """Some rows of a matrix, padded to one width: an index beyond the sites reads 0, whatever weight stands there."""
 
     indices: Int[Array, "k width"]
-    weights: Float[Array, "k width"]
+    weights: Float[Array, "_ width"]  # a row of them, where all rows have the same
+    is_full: bool = eqx.field(static=True, default=False)  # no row is padded
 
     def product(self, flat: Float[Array, "n *levels"]) -> Float[Array, "k *levels"]:
         """These rows of J e, for e with one axis of sites."""
-        gathered = flat.at[self.indices].get(mode="fill", fill_value=0, wrap_negative_indices=False)
+        if self.is_full:
+            gathered = flat.at[self.indices].get(mode="promise_in_bounds")
+        else:
+            gathered = flat.at[self.indices].get(mode="fill", fill_value=0, wrap_negative_indices=False)
         return jnp.sum(over_levels(self.weights, gathered) * gathered, axis=1)
 
 
@@ -38,11 +42,12 @@ class Relabelling(eqx.Module):
     indices: tuple[Int[Array, "_ _"], ...]  # of each block: places of the neighbours, n where there is none
     sources: tuple[Int[Array, "_ _"], ...]  # of each block: where the weights stand among the flat ones
     spans: tuple[tuple[int, int], ...] = eqx.field(static=True)  # first place and end of each block
+    are_full: tuple[bool, ...] = eqx.field(static=True)  # whether no row of a block is padded
 
     def apply(self, flat_weights: Float[Array, " weights"]) -> tuple[Rows, ...]:
         """The blocks, with the weights of a coupling (`Coupling.flat_weights`)."""
         weights = [flat_weights.at[each].get(mode="fill", fill_value=0) for each in self.sources]
-        return tuple(map(Rows, self.indices, weights))
+        return tuple(map(Rows, self.indices, weights, self.are_full))
 
 
 def cut_blocks(
@@ -76,10 +81,14 @@ def relabel(
     places = np.full(n + 1, n, np.int32)
     places[order] = np.arange(n)
     blocks = [(order[start:stop], width) for (start, stop), width in zip(spans, widths, strict=True)]
+    indices = [places[pad_rows(first, others, *block, n)] for block in blocks]
+    tables = [pad_rows(first, sources, *block, num_weights) for block in blocks]
+    tables = [table[:1] if (table == table[:1]).all() else table for table in tables]  # as on a periodic lattice
     return Relabelling(
         jnp.asarray(order, jnp.int32),
         jnp.asarray(places[:n]),
-        tuple(jnp.asarray(places[pad_rows(first, others, sites, width, n)]) for sites, width in blocks),
-        tuple(jnp.asarray(pad_rows(first, sources, *block, num_weights), jnp.int32) for block in blocks),
+        tuple(map(jnp.asarray, indices)),
+        tuple(jnp.asarray(table, jnp.int32) for table in tables),
         tuple(spans),
+        tuple(bool((table < n).all()) for table in indices),
     )
