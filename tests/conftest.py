@@ -3,14 +3,16 @@
 What was compiled once is not compiled again: programs lie in `.pytest_cache`, where both workers, what they start, and
 the next run find them. A fresh clone has none. DISCRAX_TESTS_COMPILED names another folder.
 
-Most of the time goes into compiling. In the folders of `_PLAINLY` programs are compiled with little optimisation, which
-takes a third less and is as right. Tests there that compare two programs bit for bit or run for long are marked
-`optimised` or slow: they are compiled as users' programs are.
+Most of the time goes into compiling. Programs are compiled with little optimisation, which takes a third less and is as
+right. Tests that compare two programs bit for bit or run for long are marked `optimised` or slow: they are compiled as
+users' programs are. What a test costs depends on what others compiled before it, so the slow ones are found by
+measuring: `slow.txt` lists them beside those that are marked.
 """
 
 import os
 from pathlib import Path
 
+import pytest
 from jaxtyping import install_import_hook
 
 _COMPILED = "DISCRAX_TESTS_COMPILED"
@@ -18,8 +20,6 @@ _LARGEST = 2 * 2**30  # bytes of programs that are kept
 
 _ROOMS = ["core", "data", "targets", "samplers", "adaptation", "curvature", "exact", "diagnostics", "sampling"]
 _ROOMS += ["problems", "solving", "learn"]
-
-_PLAINLY = ["conformance", *(f"unit/{room}" for room in ("targets", "samplers", "curvature", "adaptation"))]
 
 # Whoever imports discrax first gets the checks; the process that only hands out tests to workers never does.
 install_import_hook([f"discrax.{room}" for room in _ROOMS], "strict_types.check")
@@ -40,15 +40,25 @@ def pytest_configure(config):
         jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 
 
+def pytest_collection_modifyitems(config, items):
+    here = Path(__file__).parent
+    listed = set((here / "slow.txt").read_text().splitlines())
+    for item in items:
+        name = f"{item.path.relative_to(here).as_posix()}::{item.nodeid.partition('::')[2]}"
+        if name in listed:
+            listed.remove(name)
+            item.add_marker("slow")
+    if listed and config.args == config.getini("testpaths") and not config.option.keyword:
+        raise pytest.UsageError(f"tests/slow.txt names tests that do not exist: {', '.join(sorted(listed))}")
+
+
 def pytest_runtest_setup(item):
     """Before any fixture of the test is made."""
     import jax
 
     from discrax.core import programs
 
-    folder = item.path.parent.relative_to(Path(__file__).parent).as_posix()
-    with_care = item.get_closest_marker("optimised") or item.get_closest_marker("slow")
-    is_plain = folder in _PLAINLY and not with_care
+    is_plain = not item.get_closest_marker("optimised") and not item.get_closest_marker("slow")
     if is_plain != jax.config.read("jax_disable_most_optimizations"):
         jax.config.update("jax_disable_most_optimizations", is_plain)
         jax.clear_caches()  # no program is used by tests of both kinds

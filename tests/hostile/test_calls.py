@@ -14,7 +14,7 @@ from hostile.calls import honest_calls, kinds
 LEFT = 0.03  # the share that the last large run left to be mended (docs/reliability.md), and a little more
 
 
-@pytest.mark.parametrize("calls", [60, pytest.param(300, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("calls", [60, pytest.param(120, marks=pytest.mark.slow)])
 def test_hostile_calls_end_in_a_result_or_a_sentence(calls):
     verdicts = hostile_run.run(calls, workers=1, seed=0)
     failures = [

@@ -137,11 +137,6 @@ def next_memory(
     """The memory after one more step; its means weigh later steps more."""
     steps = memory.steps + 1
     share = (1 + _AVERAGING) / (steps + _AVERAGING)
-    return Memory(
-        steps,
-        crossings,
-        error,
-        log_scale,
-        memory.mean_log_scale + share * (log_scale - memory.mean_log_scale),
-        memory.mean_rate + share * (accept_prob - memory.mean_rate),
-    )
+    mean_log_scale = memory.mean_log_scale + share * (log_scale - memory.mean_log_scale)
+    mean_rate = memory.mean_rate + share * (accept_prob - memory.mean_rate)
+    return Memory(steps, crossings, error, log_scale, mean_log_scale, mean_rate)

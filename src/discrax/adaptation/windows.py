@@ -133,15 +133,8 @@ class Windowed(eqx.Module):
         limits = jnp.stack([jnp.stack(both) for both in zip(*ends, strict=True)])
         judged = self.judge(memory.plan, score, accepted > 0.5 * self.window, limits)
         plan = jax.tree.map(lambda new, old: jnp.where(is_full, new, old), judged, memory.plan)
-        after = Memory(
-            jnp.where(is_full, 0, count),
-            jnp.where(is_full, 0.0, total),
-            jnp.where(is_full, 0.0, accepted),
-            memory.steps + 1,
-            plan,
-            history,
-            memory.filled + is_full,
-        )
+        count, total, accepted = (jnp.where(is_full, 0, each) for each in (count, total, accepted))
+        after = Memory(count, total, accepted, memory.steps + 1, plan, history, memory.filled + is_full)
         return turn(target, kernel, self.names, self.trial(plan)), after
 
     def freeze(self, target: Target, kernel: Kernel, memory: Memory) -> tuple[Kernel, JumpReport]:

@@ -71,16 +71,8 @@ def run(
     if workers is None:
         workers = 2 if quick else 1  # a quick run compiles more than it samples
     chosen = get_executor(executor, workers=workers, address=address, folder=folder)
-    report = run_suites(
-        suites,
-        size,
-        out=folder,
-        samplers=sampler,
-        executor=chosen,
-        together=together,
-        retry_failed=retry_failed,
-        if_changed=if_changed,
-    )
+    how = {"together": together, "retry_failed": retry_failed, "if_changed": if_changed}
+    report = run_suites(suites, size, out=folder, samplers=sampler, executor=chosen, **how)
     print(report)
     if report.ok + report.failed:
         for path in write_report(folder):

@@ -55,9 +55,9 @@ class StochasticTarget(Target):
     def psi(self, e: Float[Array, "..."], xi: Any) -> Float[Array, ""]:
         """psi(x, xi), or its logarithm where `in_logs`; e is the embedding of x."""
 
-    @abstractmethod
     def log_phi(self, mean: Float[Array, "..."]) -> Float[Array, "..."]:
-        """log phi of a mean of psi; the identity where `is_exponential`."""
+        """log phi of a mean of psi; the identity where `is_exponential`, and unless a target has another."""
+        return mean
 
 
 class BatchRatios(StochasticTarget):
@@ -101,6 +101,9 @@ class DataTarget(StochasticTarget):
     def is_log_prob_exact(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
         """Where the data come block by block, only one block of them is there to be summed over."""
         return self.rows.num_resident is None
+
+    def draw(self, key: PRNGKeyArray, step: Int[Array, ""]) -> Any:
+        return self.rows.draw(key, step, self.batch_size)
 
 
 def renewed(target: Target) -> Target:

@@ -61,8 +61,7 @@ def _sparse_cholesky(W: Any, diagonal: np.ndarray) -> tuple[np.ndarray, np.ndarr
 
     scale = float(np.abs(diagonal).max()) or 1.0
     M = (W + diags_array(diagonal + 1e-6 * scale)).tocsc()
-    options = {"SymmetricMode": True}
-    factor = splu(M, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options=options)
+    factor = splu(M, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
     pivots = factor.U.diagonal()
     entries = factor.L.tocoo()
     widest = max(np.bincount(entries.row).max(), np.bincount(entries.col).max())

@@ -141,13 +141,6 @@ def report(solution: Solution, rule: str, method: str, scale: float, of_identity
             f"The {rule} rule by {method} ended {gap:.1%} above its lower bound after {solution.iterations} "
             "iterations; allow more of them, or use lambda_shift."
         )
-    return Diagonal(
-        scale * solution.values,
-        rule,
-        method,
-        scale * float(solution.objective),
-        scale * float(solution.bound),
-        float(gap),
-        solution.iterations,
-        time.perf_counter() - begin,
-    )
+    objective, bound = scale * float(solution.objective), scale * float(solution.bound)
+    seconds = time.perf_counter() - begin
+    return Diagonal(scale * solution.values, rule, method, objective, bound, float(gap), solution.iterations, seconds)

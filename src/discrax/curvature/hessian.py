@@ -123,9 +123,8 @@ def moments(pairs: Pairs) -> tuple[Float[np.ndarray, "m m"], float, str]:
     floor = np.where(variances < 1e-2, 1e-2, 0)  # a site that did not move has no precision
     # A pseudo-inverse: one-hot codes add up to 1 at every site, and few draws leave directions without a spread.
     precision = np.linalg.pinv(covariance + np.diag(floor), rcond=1e-3, hermitian=True)
-    candidates = {"covariance": covariance, "precision": precision}
     best = None
-    for name, M in candidates.items():
+    for name, M in {"covariance": covariance, "precision": precision}.items():
         curvature = np.sum((z @ M) * z, axis=1) / 2
         gamma = float(curvature @ second_order / max(curvature @ curvature, 1e-30))
         loss = float(((second_order - gamma * curvature) ** 2).sum())

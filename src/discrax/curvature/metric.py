@@ -104,10 +104,19 @@ class Spectral(Metric):
         return _matmul(self.vectors, coefficients).reshape(shape)
 
 
-class DenseRoot(Metric):
+class _Factored(Metric):
+    """M by its factors; D is an array."""
+
+    diagonal_values: Float[Array, " n"]
+
+    @property
+    def diagonal(self) -> Float[Array, "*n"]:
+        return self.diagonal_values
+
+
+class DenseRoot(_Factored):
     """M by a dense square root."""
 
-    diagonal_values: Float[Array, " m"]
     root: Float[Array, "m m"]
     matrix: Float[Array, "m m"]
 
@@ -118,10 +127,6 @@ class DenseRoot(Metric):
         root = vectors * np.sqrt(np.maximum(values, 0))
         to_float = lambda a: jnp.asarray(a, jnp.result_type(float))  # noqa: E731
         return cls(to_float(diagonal), to_float(root), to_float(root @ root.T))
-
-    @property
-    def diagonal(self) -> Float[Array, "*n"]:
-        return self.diagonal_values
 
     def product(self, z: Float[Array, "n *levels"]) -> Float[Array, "n *levels"]:
         return _matmul(self.matrix, z)
@@ -149,10 +154,9 @@ class Table(eqx.Module):
         return jnp.sum(weights * materialised(z)[self.indices], axis=1)
 
 
-class Edges(Metric):
+class Edges(_Factored):
     """M by noise on the edges of a graph, where its diagonal dominates."""
 
-    diagonal_values: Float[Array, " n"]
     matrix: Table
     incidence: Table  # from noise on edges, and on sites where M_ii > sum_j |W_ij|, to sites
 
@@ -189,10 +193,6 @@ class Edges(Metric):
         )
         return cls(jnp.asarray(diagonal, jnp.result_type(float)), matrix, incidence)
 
-    @property
-    def diagonal(self) -> Float[Array, "*n"]:
-        return self.diagonal_values
-
     def product(self, z: Float[Array, "n *levels"]) -> Float[Array, "n *levels"]:
         return self.matrix.product(z)
 
@@ -200,10 +200,9 @@ class Edges(Metric):
         return self.incidence.product(_normal(key, self.incidence.num_columns, *shape[1:]))
 
 
-class SparseRoot(Metric):
+class SparseRoot(_Factored):
     """M = L L' by a sparse L."""
 
-    diagonal_values: Float[Array, " n"]
     root: Table
     transposed: Table
 
@@ -212,16 +211,9 @@ class SparseRoot(Metric):
         cls, rows: np.ndarray, columns: np.ndarray, values: np.ndarray, diagonal: Float[np.ndarray, " n"]
     ) -> "SparseRoot":
         """From the entries of L."""
-        n = len(diagonal)
-        return cls(
-            jnp.asarray(diagonal, jnp.result_type(float)),
-            Table.of(rows, columns, values, (n, n)),
-            Table.of(columns, rows, values, (n, n)),
-        )
-
-    @property
-    def diagonal(self) -> Float[Array, "*n"]:
-        return self.diagonal_values
+        shape = (len(diagonal), len(diagonal))
+        root, transposed = Table.of(rows, columns, values, shape), Table.of(columns, rows, values, shape)
+        return cls(jnp.asarray(diagonal, jnp.result_type(float)), root, transposed)
 
     def product(self, z: Float[Array, "n *levels"]) -> Float[Array, "n *levels"]:
         return self.root.product(self.transposed.product(z))

@@ -5,14 +5,6 @@ from discrax.diagnostics.summary import ScalarDiagnostics, Summary, diagnose
 from discrax.diagnostics.weighted import effective_weights, weighted_ess, weighted_mean, weighted_rhat
 
 __all__ = [
-    "ScalarDiagnostics",
-    "Summary",
-    "autocorrelation",
-    "diagnose",
-    "effective_weights",
-    "ess",
-    "is_constant",
-    "weighted_ess",
-    "weighted_mean",
-    "weighted_rhat",
-]
+    "ScalarDiagnostics", "Summary", "autocorrelation", "diagnose", "effective_weights", "ess", "is_constant",
+    "weighted_ess", "weighted_mean", "weighted_rhat",
+]  # fmt: skip

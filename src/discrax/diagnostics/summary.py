@@ -1,18 +1,13 @@
 """One table of what a run achieved and whether it can be trusted."""
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from discrax.core.checks import real_array
 from discrax.diagnostics.ess import ess, is_constant
-from discrax.diagnostics.weighted import (
-    are_equal,
-    weighted_ess,
-    weighted_mean,
-    weighted_rhat,
-    weighted_variance,
-)
+from discrax.diagnostics.weighted import are_equal, weighted_ess, weighted_mean, weighted_rhat, weighted_variance
 
 
 @dataclass(frozen=True)
@@ -51,23 +46,19 @@ def diagnose(name: str, values: np.ndarray, weights: np.ndarray | None = None) -
         except ImportError:
             pass
         else:
-            bulk = np.asarray(array_stats.ess(values, chain_axis=0, draw_axis=1, method="bulk")).item()
-            tail = np.asarray(
-                array_stats.ess(values, chain_axis=0, draw_axis=1, method="tail", prob=(0.05, 0.95))
-            ).item()
+            axes: dict[str, Any] = {"chain_axis": 0, "draw_axis": 1}
+            bulk = np.asarray(array_stats.ess(values, **axes, method="bulk")).item()
+            tail = np.asarray(array_stats.ess(values, **axes, method="tail", prob=(0.05, 0.95))).item()
             if values.shape[0] > 1:
-                rhat = np.asarray(array_stats.rhat(values, chain_axis=0, draw_axis=1, method="rank")).item()
+                rhat = np.asarray(array_stats.rhat(values, **axes, method="rank")).item()
     return ScalarDiagnostics(name, float(values.mean()), float(values.std()), float(per_chain.sum()), bulk, tail, rhat)
 
 
 def _diagnose_weighted(name: str, values: np.ndarray, weights: np.ndarray) -> ScalarDiagnostics:
     mean, within = weighted_mean(values, weights), weighted_variance(values, weights)
     rhat = weighted_rhat(values, weights) if values.shape[0] > 1 and not is_constant(values).any() else np.nan
-    sd = float(np.sqrt(within.mean() + mean.var()))
-    return ScalarDiagnostics(
-        name, float(mean.mean()), sd, float(weighted_ess(values, weights).sum()), None, None,
-        rhat if np.isfinite(rhat) else None,
-    )  # fmt: skip
+    sd, total = float(np.sqrt(within.mean() + mean.var())), float(weighted_ess(values, weights).sum())
+    return ScalarDiagnostics(name, float(mean.mean()), sd, total, None, None, rhat if np.isfinite(rhat) else None)
 
 
 @dataclass(frozen=True)
@@ -188,10 +179,7 @@ class Summary:
             from rich.console import Console
         except ImportError:
             lines = [self.title, *(f"  {name}: {value}" for name, value in self.facts())]
-            lines += [
-                "  " + "  ".join(_HEADINGS),
-                *("  " + "  ".join(_cells(scalar)) for scalar in self.scalars),
-            ]
+            lines += ["  " + "  ".join(cells) for cells in (_HEADINGS, *map(_cells, self.scalars))]
             return "\n".join(lines + [f"! {line}" for line in self.warnings()])
         console = Console(width=110, color_system=None)
         with console.capture() as capture:

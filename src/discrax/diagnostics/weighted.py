@@ -63,10 +63,8 @@ def effective_weights(weights: Values) -> Float[np.ndarray, "*chains"]:
 
 def weighted_ess(values: Values, weights: Values) -> Float[np.ndarray, "*chains"]:
     """Effective sample size of each chain."""
-    values, part = real_array("values", values), shares(weights)
-    if values.shape != part.shape:
-        raise ValueError(f"weights must have the shape of the values, {values.shape}, but got {part.shape}.")
-    z = values.shape[-1] * part * (values - weighted_mean(values, weights)[..., None])
+    values, mean = real_array("values", values), weighted_mean(values, weights)
+    z = values.shape[-1] * shares(weights) * (values - mean[..., None])
     error, spread = z.var(axis=-1) / np.maximum(ess(z), 1e-12), weighted_variance(values, weights)
     is_still = is_constant(values) | (spread <= _rounding(values)) | (error == 0)
     return np.where(is_still, 0.0, np.minimum(spread / np.where(error == 0, 1, error), values.shape[-1]))

@@ -5,15 +5,6 @@ from discrax.exact.forward_backward import ChainLaw, chain_law
 from discrax.exact.optimal_scaling import Optimum, bernoulli_optimum
 
 __all__ = [
-    "ChainLaw",
-    "Optimum",
-    "Verdict",
-    "bernoulli_optimum",
-    "chain_law",
-    "check_kernel",
-    "chi_square",
-    "draw",
-    "law",
-    "total_variation",
-    "walk",
-]
+    "ChainLaw", "Optimum", "Verdict", "bernoulli_optimum", "chain_law", "check_kernel", "chi_square", "draw", "law",
+    "total_variation", "walk",
+]  # fmt: skip

@@ -199,15 +199,7 @@ def check_kernel(
         p_values.append(chi_square(counts, probabilities))
         distances.append(total_variation(counts / counts.sum(), probabilities))
         noises.append(float(np.sqrt(probabilities * (1 - probabilities) / (2 * math.pi * counts.sum())).sum()))
-    p_value = min(1.0, 2 * min(p_values))
+    p_value, (invariance, convergence) = min(1.0, 2 * min(p_values)), p_values
     worst = int(np.argmax(np.array(distances) / np.array(noises)))
-    return Verdict(
-        p_value >= threshold,
-        p_value,
-        p_values[0],
-        p_values[1],
-        distances[worst],
-        noises[worst],
-        threshold,
-        (len(ends), few)[worst],
-    )
+    distance, noise, count = distances[worst], noises[worst], (len(ends), few)[worst]
+    return Verdict(p_value >= threshold, p_value, invariance, convergence, distance, noise, threshold, count)

@@ -31,40 +31,13 @@ _MOST_JOINT_STATES = 4096
 class FactorialChain(Protocol):
     """What a target must tell of itself, as `discrax.targets.FHMM` and `CategoricalFHMM` do."""
 
-    @property
-    def space(self) -> Space:
-        """(L, K): times and factors."""
-        ...
-
-    @property
-    def series(self) -> Array:
-        """y, (L,)."""
-        ...
-
-    @property
-    def offset(self) -> Array:
-        """What is added to the sum of the factors' means."""
-        ...
-
-    @property
-    def noise_variance(self) -> Array:
-        """sigma^2 of y."""
-        ...
-
-    @property
-    def stay_logit(self) -> Array:
-        """The log-weight of staying at a level, against going to one other."""
-        ...
-
-    @property
-    def initial_logits(self) -> Array:
-        """(C,): of the levels at the first time."""
-        ...
-
-    @property
-    def level_means(self) -> Array:
-        """(K, C): what a factor adds to the mean of y."""
-        ...
+    space: Space  # (L, K): times and factors
+    series: Array  # y, (L,)
+    offset: Array  # what is added to the sum of the factors' means
+    noise_variance: Array  # sigma^2 of y
+    stay_logit: Array  # the log-weight of staying at a level, against going to one other
+    initial_logits: Array  # (C,): of the levels at the first time
+    level_means: Array  # (K, C): what a factor adds to the mean of y
 
 
 @dataclass(frozen=True)
@@ -99,9 +72,7 @@ class ChainLaw:
 
     def draw(self, key: PRNGKeyArray, num: int) -> Integer[Array, "num L K"]:
         """Independent exact draws, backwards in time."""
-        seed = random.seed_of(key)
-        rng = np.random.default_rng(seed)
-        length = len(self._forward)
+        rng, length = np.random.default_rng(random.seed_of(key)), len(self._forward)
         states = np.empty((length, num), np.int64)
         states[-1] = _picks(rng.random(num), self._forward[-1])
         same, other = _transition(self._stay_logit)
@@ -118,9 +89,7 @@ def chain_law(target: FactorialChain) -> ChainLaw:
     """The exact law of an `FHMM` or `CategoricalFHMM` of any length with at most 4,096 joint states a time (C^K)."""
     if isinstance(target, type) or not isinstance(target, FactorialChain):
         raise TypeError(f"target must be an FHMM or a CategoricalFHMM, but got {describe(target)}.")
-    space = target.space
-    length, num_factors = space.shape
-    num_levels = space.num_levels
+    space, (length, num_factors), num_levels = target.space, target.space.shape, target.space.num_levels
     if num_levels**num_factors > _MOST_JOINT_STATES:
         raise ValueError(
             f"Forward-backward is for at most {_MOST_JOINT_STATES:,} joint states a time, "

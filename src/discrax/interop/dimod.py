@@ -10,6 +10,7 @@ given, reads begin half way between the ends of `beta_range`, so as not to lose 
 end a search with what it has found.
 """
 
+import inspect
 from collections.abc import Callable, Hashable, Sequence
 from time import perf_counter_ns
 from typing import Any
@@ -42,20 +43,8 @@ class DiscraxSampler(dimod.Sampler, dimod.Initialized):
     """Simulated annealing, one chain for each read."""
 
     def __init__(self):
-        self._parameters = {
-            "beta_range": [],
-            "num_reads": [],
-            "num_sweeps": [],
-            "num_sweeps_per_beta": [],
-            "beta_schedule_type": ["beta_schedule_options"],
-            "seed": [],
-            "interrupt_function": [],
-            "beta_schedule": [],
-            "initial_states": [],
-            "initial_states_generator": [],
-            "randomize_order": [],
-            "proposal_acceptance_criteria": [],
-        }
+        _, *names, _ = inspect.signature(self.sample).parameters  # between the model and what is unknown
+        self._parameters = {name: [] for name in names} | {"beta_schedule_type": ["beta_schedule_options"]}
         self._properties = {"beta_schedule_options": _KINDS}
 
     @property
@@ -111,7 +100,8 @@ class DiscraxSampler(dimod.Sampler, dimod.Initialized):
             raise TypeError(f"interrupt_function is a function, but got {interrupt_function!r}.")
         num_sweeps = 1000 if num_sweeps is None else num_sweeps
         betas = _check_schedule(num_sweeps, num_sweeps_per_beta, beta_range, beta_schedule_type)
-        seed = _check_seed(seed)
+        seed = int(np.random.default_rng().integers(2**31)) if seed is None else seed
+        seed = whole("seed", seed, least=0, most=2**32 - 1)
         states = self._first_states(bqm, num_reads, initial_states, initial_states_generator, seed)
         searching = perf_counter_ns()
         if bqm.num_variables and num_sweeps:
@@ -119,7 +109,8 @@ class DiscraxSampler(dimod.Sampler, dimod.Initialized):
             settings = {"num_chains": len(states), "init": init, "betas": betas, "schedule": beta_schedule_type}
             states = _search(bqm, budget, seed, interrupt_function, settings)
         times = began, searching, perf_counter_ns()
-        samples = dimod.SampleSet.from_samples_bqm((_values(bqm, states), tuple(bqm.variables)), bqm)
+        values = 2 * states - 1 if bqm.vartype is dimod.SPIN else states
+        samples = dimod.SampleSet.from_samples_bqm((values, tuple(bqm.variables)), bqm)
         samples.info.update(beta_range=betas, beta_schedule_type=beta_schedule_type)
         parts = ("preprocessing_ns", "sampling_ns", "postprocessing_ns")
         samples.info["timing"] = dict(zip(parts, np.diff([*times, perf_counter_ns()]).tolist(), strict=True))
@@ -135,13 +126,8 @@ class DiscraxSampler(dimod.Sampler, dimod.Initialized):
             whole("num_reads", num_reads, least=1)
             check_memory(f"{num_reads:,} reads", 40.0 * num_reads * bqm.num_variables, "use fewer num_reads")
         try:
-            parsed = self.parse_initial_states(
-                bqm,
-                num_reads=num_reads,
-                initial_states=initial_states,
-                initial_states_generator=generator,  # pyright: ignore[reportArgumentType]
-                seed=seed,
-            )
+            given: Any = {"initial_states": initial_states, "initial_states_generator": generator}
+            parsed = self.parse_initial_states(bqm, num_reads=num_reads, seed=seed, **given)
         except (TypeError, ValueError) as error:
             raise ValueError(
                 "initial_states are states of the model's variables, and their generator is 'random', 'tile' or "
@@ -169,21 +155,6 @@ def _search(
         model, _ = quadratic_of(bqm)
         *_, last = search_by_sites(model, budget=budget, seed=seed, num_rounds=1, clock=clock, **settings)
     return last.best_states
-
-
-def _values(bqm: dimod.BinaryQuadraticModel, states: Integer[np.ndarray, "reads n"]) -> Integer[np.ndarray, "reads n"]:
-    return 2 * states - 1 if bqm.vartype is dimod.SPIN else states
-
-
-def _check_seed(seed: Any) -> int:
-    """A seed, or a random one for None."""
-    if seed is None:
-        return int(np.random.default_rng().integers(2**31))
-    if not isinstance(seed, int | np.integer):
-        raise TypeError(f"A seed is an integer from 0 to 2^32 - 1, but got {seed!r}.")
-    if not 0 <= seed < 2**32:
-        raise ValueError(f"A seed is an integer from 0 to 2^32 - 1, but got {seed}.")
-    return int(seed)
 
 
 def _check_schedule(

@@ -10,22 +10,7 @@ from discrax.learn.rbm_normaliser import rbm_log_Z
 from discrax.learn.training import Trained, pcd
 
 __all__ = [
-    "AIS",
-    "NetworkModel",
-    "PairwisePotts",
-    "Trained",
-    "ais",
-    "convnet",
-    "covariance_error",
-    "frequencies",
-    "from_function",
-    "marginal_error",
-    "mixing_curves",
-    "mmd",
-    "pcd",
-    "random_couplings",
-    "rbm_log_Z",
-    "resnet",
-    "snapshots",
-    "train_rbm",
-]
+    "AIS", "NetworkModel", "PairwisePotts", "Trained", "ais", "convnet", "covariance_error", "frequencies",
+    "from_function", "marginal_error", "mixing_curves", "mmd", "pcd", "random_couplings", "rbm_log_Z", "resnet",
+    "snapshots", "train_rbm",
+]  # fmt: skip

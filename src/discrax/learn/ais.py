@@ -241,15 +241,9 @@ def _estimate(
     picks = np.random.default_rng(0).integers(0, n, (_RESAMPLES, n))
     resampled = np.log(weights[picks].mean(axis=1).clip(np.finfo(float).tiny)) + largest
     low, high = np.quantile(resampled, [0.025, 0.975])
-    return AIS(
-        log_Z=float(np.log(mean) + largest),
-        error=float(weights.std(ddof=1) / mean / math.sqrt(n)),
-        interval=(float(low), float(high)),
-        num_effective=float(weights.sum() ** 2 / (weights**2).sum()),
-        log_weights=log_weights,
-        states=states,
-        acceptance=acceptance,
-    )
+    log_Z, error = float(np.log(mean) + largest), float(weights.std(ddof=1) / mean / math.sqrt(n))
+    num_effective = float(weights.sum() ** 2 / (weights**2).sum())
+    return AIS(log_Z, error, (float(low), float(high)), num_effective, log_weights, states, acceptance)
 
 
 def log_probs_of(target: Target, rows: Integer[np.ndarray, "rows *shape"]) -> Float[np.ndarray, " rows"]:

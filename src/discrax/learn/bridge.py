@@ -76,14 +76,8 @@ def bridge_to(target: Target, base: ArrayLike | None) -> Bridge | ExactBridge:
     else:  # uniform
         weights, constants = np.zeros(space.shape), log_probs[:, 0]
     family = Bridge if offered(target, ExactRatios) is None else ExactBridge
-    return family(
-        space=space,
-        target=target,
-        log_probs=jnp.asarray(log_probs, real),
-        weights=jnp.asarray(weights, real),
-        offset=jnp.asarray(constants[is_free].sum(), real),
-        beta=jnp.ones((), real),
-    )
+    log_probs, weights, offset = (jnp.asarray(each, real) for each in (log_probs, weights, constants[is_free].sum()))
+    return family(space, target, log_probs, weights, offset, beta=jnp.ones((), real))
 
 
 def _base(space: Space, base: ArrayLike | None) -> Float[np.ndarray, "n levels"]:

@@ -56,7 +56,10 @@ class TrainingFolder:
                 )
             if last is None and self._resume:
                 raise ValueError(f"There is no checkpoint to resume from in {self.folder}; leave out `resume`.")
-            self._remove_unfinished()
+            for folder in (self.folder, self.folder / "checkpoints", self.folder / "samples"):
+                for path in folder.glob(".*.part"):  # what a process left of a file when it was killed
+                    with suppress(OSError):
+                        path.unlink()
             self._held = stack.pop_all()
         return self
 
@@ -67,13 +70,6 @@ class TrainingFolder:
     def last_saved(self) -> int | None:
         """The update of the last checkpoint."""
         return max(_saved(self.folder), default=None)
-
-    def _remove_unfinished(self) -> None:
-        """What a process left of a file when it was killed."""
-        for folder in (self.folder, self.folder / "checkpoints", self.folder / "samples"):
-            for path in folder.glob(".*.part"):
-                with suppress(OSError):
-                    path.unlink()
 
     def restored(self, state: Any) -> Any:
         """The state of the last checkpoint; `state` is one like it, from the same model, sampler and optimiser."""
@@ -124,9 +120,8 @@ class TrainingFolder:
         if rows:
             from discrax.learn.pictures import curves_picture
 
-            curves_picture(
-                {name: np.array([row[name] for row in rows]) for name in rows[0]}, self.folder / "curves.png"
-            )
+            columns = {name: np.array([row[name] for row in rows]) for name in rows[0]}
+            curves_picture(columns, self.folder / "curves.png")
 
 
 def _saved(folder: Path) -> dict[int, Path]:
@@ -137,9 +132,8 @@ def _saved(folder: Path) -> dict[int, Path]:
 def write(folder: Path, state: Any, about: dict[str, Any]) -> None:
     """Writes a checkpoint whole, or not at all."""
     leaves = jax.tree.leaves(eqx.filter(state, eqx.is_array))
-    arrays: dict[str, Any] = {f"{i:04d}": np.asarray(leaf) for i, leaf in enumerate(leaves)} | {
-        _ABOUT: np.array(json.dumps(about))
-    }
+    arrays: dict[str, Any] = {f"{i:04d}": np.asarray(leaf) for i, leaf in enumerate(leaves)}
+    arrays[_ABOUT] = np.array(json.dumps(about))
     write_whole(folder / "checkpoints" / f"{about['update']}.npz", lambda file: np.savez(file, **arrays))
     found = _saved(folder)
     for update in sorted(found)[:-_KEPT]:

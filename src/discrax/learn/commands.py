@@ -9,70 +9,51 @@ from typing import Literal
 class DataOptions:
     """What to learn from."""
 
-    data: str = "digits"
-    """digits, mnist, dynamic_mnist, fashion_mnist, omniglot, caltech or usps."""
-    data_folder: Path | None = None
-    """Where the data sets lie; by default DISCRAX_DATA."""
-    levels: int = 2
-    """Greys are cut into so many levels; 2 is black and white."""
+    data: str = "digits"  # digits, mnist, dynamic_mnist, fashion_mnist, omniglot, caltech or usps.
+    data_folder: Path | None = None  # Where the data sets lie; by default DISCRAX_DATA.
+    levels: int = 2  # Greys are cut into so many levels; 2 is black and white.
 
 
 @dataclass(frozen=True)
 class ModelOptions:
     """What to train."""
 
-    model: Literal["rbm", "ising", "potts", "resnet", "convnet", "quadratic-convnet"] = "resnet"
-    """The family."""
-    hidden: int = 200
-    """Units of an rbm."""
-    width: int = 64
-    """Channels of a resnet."""
-    blocks: int = 8
-    """Of a resnet."""
+    model: Literal["rbm", "ising", "potts", "resnet", "convnet", "quadratic-convnet"] = "resnet"  # The family.
+    hidden: int = 200  # Units of an rbm.
+    width: int = 64  # Channels of a resnet.
+    blocks: int = 8  # Of a resnet.
 
 
 @dataclass(frozen=True)
 class SamplerOptions:
     """What moves the chains."""
 
-    sampler: str = "pas"
-    """`discrax samplers` lists them."""
-    steps: int = 20
-    """Of the sampler per update."""
-    buffer: int = 1000
-    """Chains in all. With too many each moves too seldom to follow a network that learns."""
+    sampler: str = "pas"  # `discrax samplers` lists them.
+    steps: int = 20  # Of the sampler per update.
+    buffer: int = 1000  # Chains in all. With too many each moves too seldom to follow a network that learns.
 
 
 @dataclass(frozen=True)
 class OptimiserOptions:
     """How parameters change."""
 
-    updates: int | None = None
-    """Of the parameters; 2,000 by default, or as many as a resumed run was to have."""
-    batch: int = 100
-    """Images and chains per update."""
+    updates: int | None = None  # Of the parameters; 2,000 by default, or as many as a resumed run was to have.
+    batch: int = 100  # Images and chains per update.
+    # Of Adam; by default 1e-3 for rbm, ising and potts, 1e-4 for networks, after a linear warm-up.
     rate: float | None = None
-    """Of Adam; by default 1e-3 for rbm, ising and potts, 1e-4 for networks, after a linear warm-up."""
-    ema: float = 0.999
-    """Decay of the mean of the parameters."""
-    l1: float = 0.0
-    """Weight of the sum of absolute parameters."""
-    weight_decay: float = 0.0
-    """Weight of half the sum of their squares."""
+    ema: float = 0.999  # Decay of the mean of the parameters.
+    l1: float = 0.0  # Weight of the sum of absolute parameters.
+    weight_decay: float = 0.0  # Weight of half the sum of their squares.
 
 
 @dataclass(frozen=True)
 class OutputOptions:
     """What is written, and where."""
 
-    out: Path = Path("run")
-    """The folder of the run."""
-    every: int = 50
-    """Updates between two reports."""
-    save_every: int = 500
-    """Updates between two checkpoints and pictures."""
-    resume: bool = False
-    """Go on with the run in that folder, with the settings it was started with."""
+    out: Path = Path("run")  # The folder of the run.
+    every: int = 50  # Updates between two reports.
+    save_every: int = 500  # Updates between two checkpoints and pictures.
+    resume: bool = False  # Go on with the run in that folder, with the settings it was started with.
 
 
 def train(

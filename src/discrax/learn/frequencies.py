@@ -5,13 +5,12 @@ from jaxtyping import Float, Integer
 from numpy.typing import ArrayLike
 
 from discrax.core import checks
-from discrax.core.checks import checked_arguments
 from discrax.data.images import shares
 
 _UNIFORM = 0.02  # the share of the uniform law that is mixed in
 
 
-@checked_arguments
+@checks.checked_arguments
 def frequencies(rows: ArrayLike, num_levels: int = 2) -> Float[np.ndarray, "..."]:
     """How often each site is 1, or has each level, over rows of codes; a little mixed with 1/2, see `smoothed`."""
     rows = integer_rows("rows", rows)

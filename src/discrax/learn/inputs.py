@@ -30,9 +30,8 @@ from discrax.sampling.checks import check_gradient
 
 def check_counts(**counts: int) -> None:
     """Counts are positive whole numbers."""
-    for name, count in counts.items():
-        most = 2**62 if name == "buffer_size" else 2**31 - 1  # updates and steps are counted in 32 bits
-        checks.whole(name, count, least=1, most=most)
+    for name, count in counts.items():  # updates and steps are counted in 32 bits
+        checks.whole(name, count, least=1, most=2**62 if name == "buffer_size" else 2**31 - 1)
 
 
 def rows_of(model: Target, data: ArrayLike | Images) -> tuple[np.ndarray, bool]:
@@ -116,8 +115,7 @@ def first_chains(
                 f"init must hold a multiple of {batch_size} states (batch_size), but has shape {given.shape}."
             )
         return jnp.asarray(given, space.dtype)
-    seed = np.asarray(jax.random.key_data(key)).tolist()
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(np.asarray(jax.random.key_data(key)).tolist())
     p = smoothed(rows.mean(axis=0) / 255) if is_dynamic else frequencies(rows, space.num_levels)
     if space.has_two_levels:
         return jnp.asarray(rng.random((size, *space.shape)) < p, space.dtype)

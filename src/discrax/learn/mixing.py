@@ -13,7 +13,6 @@ from jaxtyping import Array, Float, Integer, PRNGKeyArray
 from numpy.typing import ArrayLike
 
 from discrax.core import checks, random
-from discrax.core.checks import checked_arguments
 from discrax.core.interrupts import Interrupts
 from discrax.core.kernel import Kernel
 from discrax.core.programs import reads_user_code
@@ -34,7 +33,7 @@ class MixingCurve(NamedTuple):
 
 
 @reads_user_code()
-@checked_arguments
+@checks.checked_arguments
 def mixing_curves(
     key: PRNGKeyArray,
     target: Target,
@@ -72,18 +71,14 @@ def mixing_curves(
             result = _run(key_of_sampler, target, sampler, _nothing, num_steps, num_warmup, every, **shared)
             interrupts.raise_if_requested()
             values = np.concatenate([first[:, None], result.stats["lp"]], axis=1).astype(np.float64)
-            curves[name] = MixingCurve(
-                steps=every * np.arange(values.shape[1]),
-                mean=values.mean(axis=0),
-                error=values.std(axis=0, ddof=1) / np.sqrt(num_chains),
-                acceptance=float(result.stats["accept_prob"].mean()),
-                kernel=result.kernel,
-            )
+            steps, acceptance = every * np.arange(values.shape[1]), float(result.stats["accept_prob"].mean())
+            error = values.std(axis=0, ddof=1) / np.sqrt(num_chains)
+            curves[name] = MixingCurve(steps, values.mean(axis=0), error, acceptance, result.kernel)
     return curves
 
 
 @reads_user_code()
-@checked_arguments
+@checks.checked_arguments
 def snapshots(
     key: PRNGKeyArray,
     target: Target,
@@ -120,9 +115,8 @@ def _run(
     """The run after the kernel was tuned; its draws are `every` steps apart. Both take the `shared` settings."""
     for_tuning, for_run = split_key(key, 2)
     if num_warmup:
-        sampler = _sample(
-            for_tuning, target, sampler, num_warmup=num_warmup, num_samples=1, keep=_nothing, **shared
-        ).kernel
+        tuning = {"num_warmup": num_warmup, "num_samples": 1, "keep": _nothing}
+        sampler = _sample(for_tuning, target, sampler, **tuning, **shared).kernel
     settings = {"num_warmup": 0, "num_samples": num_steps // every, "thinning": every, "adaptation": None}
     return _sample(for_run, target, sampler, keep=keep, **settings, **shared)
 

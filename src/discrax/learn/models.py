@@ -20,7 +20,6 @@ from jaxtyping import Array, Float, Integer, PRNGKeyArray
 from numpy.typing import ArrayLike
 
 from discrax.core import checks, random
-from discrax.core.checks import checked_arguments
 from discrax.core.closures import Captured, capture
 from discrax.core.levels import at_level
 from discrax.core.space import Binary, Categorical, Space, Spin, check_space
@@ -80,7 +79,7 @@ class NetworkModel(Target):
         return value
 
 
-@checked_arguments
+@checks.checked_arguments
 def resnet(
     key: PRNGKeyArray,
     shape: tuple[int, int] = (28, 28),
@@ -99,7 +98,7 @@ def resnet(
     return NetworkModel(network, space, base=base)
 
 
-@checked_arguments
+@checks.checked_arguments
 def convnet(
     key: PRNGKeyArray, shape: tuple[int, int] = (16, 16), *, num_levels: int = 2, quadratic: bool = False
 ) -> NetworkModel:
@@ -113,7 +112,7 @@ def convnet(
     return NetworkModel(network, space, bias=np.zeros(shape), couplings=random_couplings(for_pairs, space.num_sites))
 
 
-@checked_arguments
+@checks.checked_arguments
 def random_couplings(key: PRNGKeyArray, num_sites: int, scale: float = 0.01) -> Float[Array, "n n"]:
     """A symmetric matrix of small normal numbers, 0 on the diagonal, to start from."""
     key, num_sites = random.as_threefry(key), checks.whole("num_sites", num_sites, least=1)

@@ -40,7 +40,7 @@ def image_grid(
     """Images side by side, level 0 black and the highest white, about as many rows as columns by default."""
     if columns is not None:
         checks.whole("columns", columns, least=1)
-    sheet = _sheet(_checked(codes, num_levels), columns, num_levels)
+    sheet = _sheet(codes, columns, num_levels)
     height, width = sheet.shape
     scale = int(np.clip(900 // width, 1, 8))
     strip = 0 if title is None else 40  # pixels above the images
@@ -64,10 +64,7 @@ def snapshots_picture(
     if not chains:
         raise ValueError("There are no snapshots to show.")
     most = max(len(shots) for shots in chains.values())
-    sheets = {
-        name: [_sheet(_checked(shot[:num_shown], num_levels), None, num_levels) for shot in shots]
-        for name, shots in chains.items()
-    }
+    sheets = {name: [_sheet(shot[:num_shown], None, num_levels) for shot in shots] for name, shots in chains.items()}
     height, width = next(iter(sheets.values()))[0].shape
     cell = 1.1  # inches
     figure = _figure(cell * most + 0.5, cell * height / width * len(chains) + 0.35)
@@ -131,7 +128,8 @@ def mixing_picture(
     return _save(figure, path)
 
 
-def _checked(codes: Any, num_levels: int) -> Integer[np.ndarray, "rows height width"]:
+def _sheet(codes: Any, columns: int | None, num_levels: int) -> Float[np.ndarray, "pixels_down pixels_across"]:
+    """One picture of all images (rows, height, width), a gap of one pixel around each; places left over are gap."""
     checks.whole("num_levels", num_levels, least=2)
     codes = np.asarray(codes)
     if codes.ndim != 3 or not codes.size or not np.issubdtype(codes.dtype, np.integer):
@@ -140,13 +138,6 @@ def _checked(codes: Any, num_levels: int) -> Integer[np.ndarray, "rows height wi
             "reshape the sites of an image first."
         )
     check_codes("Pictures", codes, num_levels, "set num_levels")
-    return codes
-
-
-def _sheet(
-    codes: Integer[np.ndarray, "rows height width"], columns: int | None, num_levels: int
-) -> Float[np.ndarray, "pixels_down pixels_across"]:
-    """One picture of all images, with a gap of one pixel around each; places left over are gap."""
     count, height, width = codes.shape
     columns = columns or math.ceil(math.sqrt(count))
     rows = math.ceil(count / columns)

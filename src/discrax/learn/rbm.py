@@ -48,41 +48,29 @@ def train_rbm(
     for name, count in counts.items():
         whole(name, count, least=1)
     whole("num_levels", num_levels, least=2)
-    rows = _codes(data, num_levels)
+    rows = integer_rows("data", data)
+    if rows.ndim != 2:
+        raise ValueError(f"data must have shape (rows, visible), but has shape {rows.shape}; flatten images first.")
+    check_codes("data", rows, num_levels, "quantise it or set num_levels")
+    rows = rows.astype(code_dtype(num_levels))
     count = num_hidden * rows.shape[1] * (1 if num_levels == 2 else num_levels)
     check_host_memory("Training", f"{count:,} weights", _COPIES * 4 * count, "use fewer hidden units or levels")
     batch_size = min(batch_size, len(rows))
     num_batches = len(rows) // batch_size
     for_weights, for_chains, for_training = random.split(key, 3)
     picks = np.asarray(random.integers(for_chains, batch_size, len(rows)))
+    machine = untrained(for_weights, rows, num_hidden, num_levels)
     trained = pcd(
-        for_training,
-        untrained(for_weights, rows, num_hidden, num_levels),
-        rows,
-        sampler=gibbs("layers"),
-        num_steps=num_gibbs,
-        num_updates=num_epochs * num_batches,
-        batch_size=batch_size,
-        persistent=persistent,
-        init=rows[picks],
-        learning_rate=learning_rate,
-        every=min(num_batches, 100),
-        progress=progress,
-    )
+        for_training, machine, rows, sampler=gibbs("layers"), num_steps=num_gibbs, batch_size=batch_size,
+        num_updates=num_epochs * num_batches, persistent=persistent, init=rows[picks], learning_rate=learning_rate,
+        every=min(num_batches, 100), progress=progress,
+    )  # fmt: skip
     if trained.is_interrupted:
         raise KeyboardInterrupt
     if trained.stopped is not None:
         raise ValueError(trained.stopped)
     assert isinstance(trained.model, RBM | CategoricalRBM)
     return trained.model
-
-
-def _codes(data: ArrayLike, num_levels: int) -> Integer[np.ndarray, "rows visible"]:
-    rows = integer_rows("data", data)
-    if rows.ndim != 2:
-        raise ValueError(f"data must have shape (rows, visible), but has shape {rows.shape}; flatten images first.")
-    check_codes("data", rows, num_levels, "quantise it or set num_levels")
-    return rows.astype(code_dtype(num_levels))
 
 
 def untrained(

@@ -38,9 +38,8 @@ def train_model(settings: dict[str, Any], folder: Path, *, save_every: int, resu
         settings |= {} if updates is None else {"updates": updates}
     else:
         settings = _with_defaults(settings)
-    images = load_images(
-        settings["data"], settings["data_folder"], levels=None if settings["levels"] == 2 else settings["levels"]
-    )
+    levels = None if settings["levels"] == 2 else settings["levels"]
+    images = load_images(settings["data"], settings["data_folder"], levels=levels)
     settings["shape"] = list(images.train.shape[1:])
     model = build_model(settings, images)
     build_kernel(settings["sampler"], model)  # a typo is found before anything is written
@@ -48,24 +47,12 @@ def train_model(settings: dict[str, Any], folder: Path, *, save_every: int, resu
     with TrainingFolder(folder, key, resume) as run:
         if not resume:  # not before it is sure that the folder has no run
             write_config(folder, settings)
+        same = {name: settings[name] for name in ("sampler", "ema", "l1", "weight_decay", "every")}
         return pcd(
-            key,
-            model,
-            images,
-            sampler=settings["sampler"],
-            num_steps=settings["steps"],
-            num_updates=settings["updates"],
-            batch_size=settings["batch"],
-            buffer_size=settings["buffer"],
-            optimiser=adam(settings["rate"], settings["warmup"]),
-            ema=settings["ema"],
-            l1=settings["l1"],
-            weight_decay=settings["weight_decay"],
-            every=settings["every"],
-            save_every=save_every,
-            out=run,
-            resume=resume,
-        )
+            key, model, images, num_steps=settings["steps"], num_updates=settings["updates"],
+            batch_size=settings["batch"], buffer_size=settings["buffer"], save_every=save_every, out=run, resume=resume,
+            optimiser=adam(settings["rate"], settings["warmup"]), **same,
+        )  # fmt: skip
 
 
 def _check(settings: dict[str, Any]) -> None:
@@ -115,9 +102,7 @@ def build_model(config: dict[str, Any], images: Images | None = None) -> Any:
     if name == "ising":
         if levels != 2:
             raise ValueError(f"An ising model has two levels, but levels is {levels}; train potts.")
-        return targets.Quadratic(
-            models.image_space(shape, 2), np.asarray(models.random_couplings(key, num_sites)), logits
-        )
+        return targets.Quadratic(space, np.asarray(models.random_couplings(key, num_sites)), logits)
     if name == "potts":
         if num_sites * levels > 4000:
             raise ValueError(
@@ -166,15 +151,12 @@ def draw_pictures(
     target, config = load_model(folder)
     out = checked_picture(folder / "samples.png" if out is None else out)
     check_writable(out.with_suffix(".npz"))
-    result = sample(
-        key,
-        target,
-        sampler,
-        num_chains=num_chains,
-        num_warmup=num_warmup,
-        num_samples=num_snapshots,
-        thinning=num_steps // num_snapshots,
-    )
+    counts: dict[str, Any] = {
+        "num_warmup": num_warmup,
+        "num_samples": num_snapshots,
+        "thinning": num_steps // num_snapshots,
+    }
+    result = sample(key, target, sampler, num_chains=num_chains, **counts)
     if not result.num_draws:
         raise KeyboardInterrupt
     assert result.draws is not None

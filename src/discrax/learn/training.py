@@ -144,17 +144,9 @@ def pcd(
     parameters, _ = eqx.partition(model, trained_spec(model, trains))
     memory = None if adapter is None else adapter.init(model, kernel)
     kernel, _ = kernel.prepare(model, tuning=True)
-    state = Progress(
-        jnp.zeros((), jnp.int32),
-        model,
-        parameters,
-        settings.optimiser.init(parameters),
-        jnp.arange(len(rows), dtype=jnp.int32),
-        buffer,
-        kernel,
-        memory,
-        inputs.first_scan(kernel, model, buffer),
-    )
+    first, order = jnp.zeros((), jnp.int32), jnp.arange(len(rows), dtype=jnp.int32)
+    scan, moments = inputs.first_scan(kernel, model, buffer), optimiser.init(parameters)
+    state = Progress(first, model, parameters, moments, order, buffer, kernel, memory, scan)
     entropy = model.space.num_sites * math.log(model.space.num_levels)
     gap = max(_LEAST_GAP, entropy) if largest_gap is None else checks.number("largest_gap", largest_gap, above=0)
     plan = Plan(num_updates, every, save_every, gap, wants_progress(progress))
@@ -211,7 +203,8 @@ def _train(
                         f"gap {means['gap']:.3g}  acceptance {means['acceptance']:.2f}  jump {means['jump']:.3g}  "
                         f"gradient {means['gradient_norm']:.3g}",
                     )
-                    if folder is not None and _passes(int(state.update), length, plan.save_every):
+                    is_due = int(state.update) // plan.save_every != (int(state.update) - length) // plan.save_every
+                    if folder is not None and is_due:
                         folder.save(state, curves)
         if interrupts.requested:
             stopped = f"Training was interrupted after {int(state.update):,} updates."
@@ -224,23 +217,10 @@ def _train(
         last = folder.last_saved
         kept = "No checkpoint is" if last is None else f"The checkpoint of {last:,} updates is"
         stopped = f"Training was ended after {int(state.update):,} updates, because {error} {kept} in {folder.folder}."
-    return _trained(state, settings, curves, stopped, interrupts.requested)
-
-
-def _trained(
-    state: Progress, settings: Settings, curves: list[dict[str, float]], stopped: str | None, is_interrupted: bool
-) -> Trained:
-    spec = trained_spec(state.model, settings.trains)
-    return Trained(
-        state.model,
-        eqx.combine(state.average, eqx.filter(state.model, spec, inverse=True)),
-        state.kernel,
-        np.asarray(state.buffer),
-        {name: np.array([row[name] for row in curves]) for name in ("update", "seconds", *CURVES)},
-        int(state.update),
-        stopped,
-        is_interrupted,
-    )
+    model, buffer, num_updates = state.model, np.asarray(state.buffer), int(state.update)
+    ema = eqx.combine(state.average, eqx.filter(model, trained_spec(model, settings.trains), inverse=True))
+    columns = {name: np.array([row[name] for row in curves]) for name in ("update", "seconds", *CURVES)}
+    return Trained(model, ema, state.kernel, buffer, columns, num_updates, stopped, interrupts.requested)
 
 
 def _divergence(recorded: dict[str, np.ndarray], update: int, most: float) -> str | None:
@@ -260,8 +240,3 @@ def _divergence(recorded: dict[str, np.ndarray], update: int, most: float) -> st
             "try more sampler steps, a smaller learning rate, or weight decay."
         )
     return None
-
-
-def _passes(update: int, length: int, save_every: int) -> bool:
-    """Whether a multiple of `save_every` lies among the last `length` updates."""
-    return update // save_every != (update - length) // save_every

@@ -1,6 +1,7 @@
 """One update of contrastive divergence, and many of them as one program; `training` has the algorithm."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -111,14 +112,9 @@ def one_update(
     average = jax.tree.map(lambda old, new: decay * old + (1 - decay) * new, state.average, parameters)
     if settings.refresh is not None:
         kernel = settings.refresh(kernel, model)
-    buffer = state.buffer
-    if settings.is_persistent:
-        buffer = jax.lax.dynamic_update_slice_in_dim(buffer, chains, first, 0)
-    scan = jax.tree.map(
-        lambda all_, some: jax.lax.dynamic_update_slice_in_dim(all_, some, first, 0),
-        state.scan,
-        scan_of(ensemble.states.cache),
-    )
+    put_back = partial(jax.lax.dynamic_update_slice_in_dim, start_index=first, axis=0)
+    buffer = put_back(state.buffer, chains) if settings.is_persistent else state.buffer
+    scan = jax.tree.map(put_back, state.scan, scan_of(ensemble.states.cache))
     squares = [jnp.sum(jnp.square(leaf)) for leaf in jax.tree.leaves(gradient)]
     now = {
         "gap": gap.astype(jnp.float32),

@@ -12,18 +12,6 @@ from discrax.problems.qubo import QUBO
 from discrax.problems.readers import read_graph
 
 __all__ = [
-    "MIS",
-    "QUBO",
-    "ApproximateCircuit",
-    "BinaryProblem",
-    "BinaryQuadratic",
-    "Custom",
-    "FacilityLocation",
-    "Graph",
-    "Labelling",
-    "MaxClique",
-    "MaxCut",
-    "Partition",
-    "Problem",
-    "read_graph",
-]
+    "MIS", "QUBO", "ApproximateCircuit", "BinaryProblem", "BinaryQuadratic", "Custom", "FacilityLocation", "Graph",
+    "Labelling", "MaxClique", "MaxCut", "Partition", "Problem", "read_graph",
+]  # fmt: skip

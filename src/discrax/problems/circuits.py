@@ -102,9 +102,6 @@ class ApproximateCircuit(BatchRatios):
         taken = jnp.sum(e, axis=0)
         return jnp.where(jnp.any(taken > 1.5), -jnp.inf, -jnp.mean(self._errors(taken, xi)))
 
-    def log_phi(self, mean: Float[Array, "..."]) -> Float[Array, "..."]:
-        return mean
-
     def log_prob(self, e: Float[Array, "units nodes"]) -> Float[Array, ""]:
         """Minus the mean error of a fixed set of draws."""
         return self.psi(e, self.scenarios)

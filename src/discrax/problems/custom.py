@@ -87,15 +87,10 @@ class Custom(Problem):
         penalty = number("penalty", penalty, above=0)
         if repair is not None and not callable(repair):
             raise TypeError(f"repair must be a function of a state's codes, but got {type(repair).__name__}.")
-        vars(self).update(
-            function=function,
-            _space=space,
-            _objective=_traced("objective", function, space),
-            _violations=None if violations is None else _traced("violations", violations, space),
-            repair_function=repair,
-            sense=sense,
-            penalty=penalty,
-        )
+        objective = _traced("objective", function, space)
+        forbidden = None if violations is None else _traced("violations", violations, space)
+        vars(self).update(function=function, _space=space, _objective=objective, _violations=forbidden)
+        vars(self).update(repair_function=repair, sense=sense, penalty=penalty)
 
     @property
     def space(self) -> Space:
@@ -176,11 +171,6 @@ class Custom(Problem):
 
         return jax.jit(gains)
 
-    def init(self, generator: np.random.Generator, num_chains: int) -> Integer[np.ndarray, "chains n"]:
-        space = self.space
-        x = generator.integers(0, np.asarray(space.levels_at()), (num_chains, space.num_sites)).astype(space.dtype)
-        return x if space.frozen is None else np.where(space.frozen.mask, space.frozen.codes, x)
-
     def __repr__(self) -> str:
         name = getattr(self.function, "__name__", type(self.function).__name__)
         return f"Custom({name}, {type(self.space).__name__} of {self.space.num_sites:,} sites, {self.sense})"
@@ -220,9 +210,10 @@ def _check_traceable(name: str, function: Any, space: Space) -> None:
     try:
         jax.eval_shape(lambda e: returned.append(function(e)), e)
     except Exception as error:
+        first_line = (str(error).splitlines() or [""])[0]
         raise TypeError(
             f"The {name} must be a function that JAX can trace, but on an array of shape {e.shape} it raises "
-            f"{type(error).__name__}: {_first_line(error)} Write it with jax.numpy (jnp.where in place of if)."
+            f"{type(error).__name__}: {first_line} Write it with jax.numpy (jnp.where in place of if)."
         ) from error
     (value,) = returned
     if isinstance(value, bool | int | float | complex):
@@ -232,11 +223,5 @@ def _check_traceable(name: str, function: Any, space: Space) -> None:
             f"The {name} must return one number, but on an array of shape {e.shape} it returns "
             f"{f'shape {value.shape}' if hasattr(value, 'shape') else type(value).__name__}."
         )
-    if not (jnp.issubdtype(value.dtype, jnp.floating) or jnp.issubdtype(value.dtype, jnp.integer)) and (
-        value.dtype != bool
-    ):
+    if value.dtype != bool and not any(jnp.issubdtype(value.dtype, kind) for kind in (jnp.floating, jnp.integer)):
         raise ValueError(f"The {name} must return a real number, but it returns {value.dtype}.")
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [""])[0]

@@ -13,15 +13,15 @@ import numpy as np
 from jaxtyping import Float, Integer
 
 from discrax.problems.graph import Graph
-from discrax.problems.problem import BinaryProblem, BinaryQuadratic
-from discrax.problems.states import Flips, graph_with_nodes, names_of, per_state, totals
+from discrax.problems.problem import BinaryQuadratic
+from discrax.problems.states import Unconstrained, cut_weight, graph_with_nodes, names_of, totals
 
 _MOST_NODES_FOR_EIGENVALUES = 2_000
 _ROUNDING = 1e-9  # of eigenvalues
 
 
 @dataclass(frozen=True, init=False, repr=False, eq=False)
-class MaxCut(BinaryProblem):
+class MaxCut(Unconstrained):
     """Maximum cut. The weights of the edges count (1 where the graph has none); every state is feasible."""
 
     graph: Graph
@@ -35,20 +35,8 @@ class MaxCut(BinaryProblem):
         linear = totals(graph.edges.ravel(), np.repeat(graph.weights, 2), graph.num_nodes)
         return BinaryQuadratic(linear, graph.edges, -2 * graph.weights)
 
-    @cached_property
-    def _flips(self) -> Flips:
-        return Flips(self.model)
-
     def objective(self, x: Integer[np.ndarray, "*batch n"]) -> Float[np.ndarray, "*batch"]:
-        i, j = self.graph.edges.T
-        return per_state(lambda x: (x[i] != x[j]) @ self.graph.weights, x)
-
-    def violations(self, x: Integer[np.ndarray, "*batch n"]) -> Float[np.ndarray, "*batch"]:
-        return np.zeros(np.shape(x)[:-1])
-
-    def repair(self, x: Integer[np.ndarray, " n"]) -> Integer[np.ndarray, " n"]:
-        """Changes the side of single nodes as long as that gains."""
-        return self._flips.climb(x)
+        return cut_weight(self.graph, x)
 
     def bound(self) -> float:
         """The positive weights; on small graphs also W / 2 - n / 4 times the least eigenvalue of the weights' matrix A.

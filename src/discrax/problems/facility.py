@@ -164,9 +164,6 @@ class FacilityLocation(BatchRatios):
     def psi(self, e: Float[Array, "n facilities"], xi: Float[Array, "batch customers"]) -> Float[Array, ""]:
         return -jnp.mean(self._cost(e, xi))
 
-    def log_phi(self, mean: Float[Array, ""]) -> Float[Array, ""]:
-        return mean
-
     def log_prob(self, e: Float[Array, "n facilities"]) -> Float[Array, ""]:
         """Minus the mean cost of a fixed set of scenarios."""
         return self.psi(e, self.scenarios)

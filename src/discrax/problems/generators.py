@@ -43,7 +43,8 @@ def erdos_renyi(num_nodes: int, density: float, seed: Seed = 0) -> Graph:
     start = np.cumsum(lengths) - lengths
     first = np.repeat(np.arange(num_nodes), np.diff(np.searchsorted(joined, start), append=len(joined)))
     second = joined - start[first] + first + 1
-    return _unweighted(num_nodes, np.stack([first, second], axis=1))
+    # Edges are sorted and distinct already: `Graph.from_edges` would sort them again.
+    return Graph(num_nodes, np.stack([first, second], axis=1), np.ones(len(first)), np.ones(num_nodes))
 
 
 @checked_arguments
@@ -160,11 +161,6 @@ def _successes(num_trials: int, probability: float, generator: np.random.Generat
         last = int(found[-1][-1])
     places = np.concatenate(found)
     return places[: np.searchsorted(places, num_trials)]
-
-
-def _unweighted(num_nodes: int, edges: Int[np.ndarray, "m 2"]) -> Graph:
-    """For edges that are sorted and distinct already: `Graph.from_edges` would sort them again."""
-    return Graph(num_nodes, edges, np.ones(len(edges)), np.ones(num_nodes))
 
 
 def _generators(count: int, seed: int) -> Iterator[np.random.Generator]:

@@ -56,6 +56,7 @@ class Graph:
         if len(loops):
             raise ValueError(f"A graph has no self-loops here, but node {edges[loops[0], 0]} is joined to itself.")
         weights = _one_each("edge weights", weights, len(edges))
+        node_weights = _one_each("node weights", node_weights, num_nodes)
         edges = np.sort(edges, axis=1)
         order = np.lexsort((edges[:, 1], edges[:, 0]))
         edges, weights = edges[order], weights[order]
@@ -67,13 +68,7 @@ class Graph:
                 first, second = weights[different[0]], weights[different[0] + 1]
                 raise ValueError(f"The edge {i}-{j} is given twice, with the weights {first:g} and {second:g}.")
             edges, weights = edges[~again], weights[~again]
-        return cls(
-            num_nodes,
-            edges,
-            weights,
-            _one_each("node weights", node_weights, num_nodes),
-            check_names(names, num_nodes, "nodes"),
-        )
+        return cls(num_nodes, edges, weights, node_weights, check_names(names, num_nodes, "nodes"))
 
     @classmethod
     def of(cls, graph: Any) -> "Graph":
@@ -183,9 +178,8 @@ def _rows(graph: Any) -> np.ndarray:
     try:
         return np.asarray(graph)
     except ValueError:  # rows of different lengths
-        raise TypeError(
-            "A graph's edges are rows (i, j) or (i, j, weight), but got rows of different lengths."
-        ) from None
+        said = "A graph's edges are rows (i, j) or (i, j, weight), but got rows of different lengths."
+        raise TypeError(said) from None
 
 
 def _from_matrix(matrix: Any) -> Graph:

@@ -21,7 +21,7 @@ from discrax.core.sites import code_dtype
 from discrax.core.space import Categorical
 from discrax.problems.graph import Graph
 from discrax.problems.problem import Labelling, Problem
-from discrax.problems.states import graph_with_nodes, names_of, per_state, totals
+from discrax.problems.states import cut_weight, graph_with_nodes, names_of, per_state, totals
 from discrax.targets.coupling import Dense, Uncoupled
 from discrax.targets.partition import BalancedLabels
 from discrax.targets.sparse_coupling import Sparse
@@ -76,8 +76,7 @@ class Partition(Problem):
 
     def objective(self, x: Integer[np.ndarray, "*batch n"]) -> Float[np.ndarray, "*batch"]:
         """The weight of the edges between parts."""
-        i, j = self.graph.edges.T
-        return per_state(lambda x: (x[i] != x[j]) @ self.graph.weights, x)
+        return cut_weight(self.graph, x)
 
     def sizes(self, x: Integer[np.ndarray, "*batch n"]) -> Int[np.ndarray, "*batch parts"]:
         """How many nodes each part has."""

@@ -81,10 +81,10 @@ class BinaryQuadratic:
         """Its law: log_prob is the form without its offset."""
         n = self.num_sites
         if not len(self.edges):
-            return Quadratic(Binary(n), Uncoupled((n,)), self.linear)
-        if self.is_dense():
-            return Quadratic(Binary(n), self.dense(n), self.linear)
-        return Quadratic(Binary(n), Sparse(self.edges, self.weights, (n,)), self.linear)
+            coupling = Uncoupled((n,))
+        else:
+            coupling = self.dense(n) if self.is_dense() else Sparse(self.edges, self.weights, (n,))
+        return Quadratic(Binary(n), coupling, self.linear)
 
 
 class Labelling(NamedTuple):
@@ -148,7 +148,8 @@ class Problem(ABC):
     def init(self, generator: np.random.Generator, num_chains: int) -> Integer[np.ndarray, "chains n"]:
         """States to begin with: uniform, unless a problem knows better."""
         space = self.space
-        return generator.integers(0, np.asarray(space.levels_at()), (num_chains, space.num_sites)).astype(space.dtype)
+        x = generator.integers(0, np.asarray(space.levels_at()), (num_chains, space.num_sites)).astype(space.dtype)
+        return x if space.frozen is None else np.where(space.frozen.mask, space.frozen.codes, x)
 
     def describe(self, x: Integer[np.ndarray, " n"]) -> dict:
         """The solution in the words of the problem, as JSON takes it."""

@@ -20,9 +20,9 @@ from jaxtyping import Float, Int, Integer
 
 from discrax.core.checks import number, real_array
 from discrax.problems.graph import check_names, check_num_nodes, check_sum
-from discrax.problems.problem import BinaryProblem, BinaryQuadratic
+from discrax.problems.problem import BinaryQuadratic
 from discrax.problems.readers import QuadraticForm, read_qubo
-from discrax.problems.states import Flips, as_plain, per_state, totals
+from discrax.problems.states import Unconstrained, as_plain, per_state, totals
 
 _FORMS = "a square matrix, a dimod model, a file, or linear terms with `edges` and `weights`"
 
@@ -47,7 +47,7 @@ class _Energy(NamedTuple):
 
 
 @dataclass(frozen=True, init=False, repr=False, eq=False)
-class QUBO(BinaryProblem):
+class QUBO(Unconstrained):
     """Minimise x'Qx (`QUBO(Q)`), a dimod model (`QUBO(bqm)`) or an energy of arrays (`QUBO(linear, edges, weights)`).
 
     Q is a matrix, dense or scipy.sparse, of any triangle; Q_ij and Q_ji add up. So do pairs that are given twice, and
@@ -93,32 +93,17 @@ class QUBO(BinaryProblem):
         if n == 0:
             raise ValueError("A QUBO needs at least one variable, but this one is empty.")
         names = check_names(names, n, "variables")
-        vars(self).update(
-            energy=energy.in_bits() if is_spin else energy,
-            names=names,
-            is_spin=is_spin,
-        )
+        vars(self).update(energy=energy.in_bits() if is_spin else energy, names=names, is_spin=is_spin)
 
     @cached_property
     def model(self) -> BinaryQuadratic:
         energy = self.energy
         return BinaryQuadratic(-energy.linear, energy.edges, -energy.weights, -energy.offset)
 
-    @cached_property
-    def _flips(self) -> Flips:
-        return Flips(self.model)
-
     def objective(self, x: Integer[np.ndarray, "*batch n"]) -> Float[np.ndarray, "*batch"]:
         """The energy."""
         energy, (i, j) = self.energy, self.energy.edges.T
         return per_state(lambda x: float(energy.offset + x @ energy.linear + (x[i] & x[j]) @ energy.weights), x)
-
-    def violations(self, x: Integer[np.ndarray, "*batch n"]) -> Float[np.ndarray, "*batch"]:
-        return np.zeros(np.shape(x)[:-1])
-
-    def repair(self, x: Integer[np.ndarray, " n"]) -> Integer[np.ndarray, " n"]:
-        """Flips single variables as long as that lowers the energy."""
-        return self._flips.climb(x)
 
     def bound(self) -> float:
         """All terms at their least, in x or in s, whichever says more."""

@@ -1,6 +1,7 @@
 """What the problems share: checks, numbers of batches of states, improvement by single flips, names for JSON."""
 
 from collections.abc import Callable, Hashable
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import numpy as np
 from jaxtyping import Float, Int, Integer
 
 from discrax.problems.graph import Graph, check_sum
-from discrax.problems.problem import BinaryQuadratic
+from discrax.problems.problem import BinaryProblem
 from discrax.problems.readers import read_graph
 
 _ROUNDING = 1e-9  # of sums of coefficients, relative to the largest
@@ -40,33 +41,39 @@ def totals(
     return np.bincount(places, values, minlength=num_places).astype(np.float64)
 
 
-class Flips:
-    """Improvement of states of a quadratic form, by the fields h = linear + W x: a flip gains (1 - 2 x_i) h_i."""
+class Unconstrained(BinaryProblem):
+    """A quadratic form of which every state is feasible."""
 
-    def __init__(self, model: BinaryQuadratic):
-        graph = Graph(model.num_sites, model.edges, model.weights, model.linear)
-        self._linear, (self._start, self._others, self._weights) = model.linear, graph.neighbours()
-        largest = max(np.abs(model.linear).max(initial=0), np.abs(model.weights).max(initial=0))
-        self._least_gain = _ROUNDING * largest
+    @cached_property
+    def _rows(self) -> tuple[Int[np.ndarray, " starts"], Int[np.ndarray, " ends"], Float[np.ndarray, " ends"]]:
+        model = self.model
+        return Graph(model.num_sites, model.edges, model.weights, model.linear).neighbours()
 
-    def climb(self, x: Integer[np.ndarray, " n"]) -> Integer[np.ndarray, " n"]:
-        """Flips single sites as long as that gains."""
-        dtype, x = np.asarray(x).dtype, np.array(x, np.int64)
-        h, least = self._linear.copy(), self._least_gain
+    def violations(self, x: Integer[np.ndarray, "*batch n"]) -> Float[np.ndarray, "*batch"]:
+        return np.zeros(np.shape(x)[:-1])
+
+    def repair(self, x: Integer[np.ndarray, " n"]) -> Integer[np.ndarray, " n"]:
+        """Flips single sites as long as that gains: (1 - 2 x_i) h_i, with the fields h = linear + W x."""
+        model, (start, others, weights) = self.model, self._rows
+        least = _ROUNDING * max(np.abs(model.linear).max(initial=0), np.abs(model.weights).max(initial=0))
+        dtype, x, h = np.asarray(x).dtype, np.array(x, np.int64), model.linear.copy()
         for site in np.flatnonzero(x).tolist():
-            row = self._row(site)
-            h[self._others[row]] += self._weights[row]
+            row = slice(start[site], start[site + 1])
+            h[others[row]] += weights[row]
         while len(sites := np.flatnonzero(h * (1 - 2 * x) > least)):
             for site in sites.tolist():
                 move = 1 - 2 * x[site]
                 if h[site] * move > least:
-                    row = self._row(site)
+                    row = slice(start[site], start[site + 1])
                     x[site] += move
-                    h[self._others[row]] += move * self._weights[row]
+                    h[others[row]] += move * weights[row]
         return x.astype(dtype)
 
-    def _row(self, site: int) -> slice:
-        return slice(self._start[site], self._start[site + 1])
+
+def cut_weight(graph: Graph, x: Integer[np.ndarray, "*batch n"]) -> Float[np.ndarray, "*batch"]:
+    """The weight of the edges whose ends have different codes."""
+    i, j = graph.edges.T
+    return per_state(lambda x: (x[i] != x[j]) @ graph.weights, x)
 
 
 def names_of(names: tuple[Hashable, ...] | None, indices: Int[np.ndarray, " m"]) -> list:

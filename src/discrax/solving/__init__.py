@@ -6,11 +6,5 @@ from discrax.solving.solver import solve, solve_many
 from discrax.solving.stochastic import StochasticSolution, minimise_expected, sample_average
 
 __all__ = [
-    "BetaSchedule",
-    "Solution",
-    "StochasticSolution",
-    "minimise_expected",
-    "sample_average",
-    "solve",
-    "solve_many",
-]
+    "BetaSchedule", "Solution", "StochasticSolution", "minimise_expected", "sample_average", "solve", "solve_many",
+]  # fmt: skip

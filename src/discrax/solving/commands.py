@@ -66,29 +66,17 @@ def solve_file(
         check_writable(out)
     if plot is not None:
         _check_plot(plot)
-    with (
-        Interrupts()
-    ):  # from here on a signal ends what it must, and what was found is printed and written all the same
+    # From here on a signal ends what it must, and what was found is printed and written all the same.
+    with Interrupts():
         solution = solve(
-            key,
-            made,
-            seconds=seconds,
-            num_steps=steps,
-            num_chains=chains,
-            method=method,
-            sampler=sampler,
-            schedule=schedule,
-            betas=betas,
-            num_rounds=rounds,
-            reheat=reheat,
-            num_rungs=rungs,
-            counts_compilation=True,
-        )
+            key, made, seconds=seconds, num_steps=steps, num_chains=chains, method=method, sampler=sampler,
+            schedule=schedule, betas=betas, num_rounds=rounds, reheat=reheat, num_rungs=rungs, counts_compilation=True,
+        )  # fmt: skip
         failures = [
             _failure(lambda: _print(_summarise(made, solution))),
             None if out is None else _failure(lambda: _print(str(solution.save(out)))),
             None if plot is None else _failure(lambda: _print(_draw(solution, plot))),
-            _failure(lambda: _print_bound(solution)),
+            None if solution.bound is None else _failure(lambda: _print(f"bound {solution.bound:g}")),
         ]
         if failures[1] is not None:  # better there than nowhere
             failures.append(_failure(lambda: _print(solution.to_json().rstrip())))
@@ -105,11 +93,6 @@ def _summarise(problem: Any, solution: Any) -> str:
         f"{problem!r}: objective {solution.objective:g}, {feasible}\n"
         f"{solution.num_steps:,} {how} of {solution.num_chains} chains in {solution.seconds:.1f} s{interrupted}"
     )
-
-
-def _print_bound(solution: Any) -> None:
-    if solution.bound is not None:
-        _print(f"bound {solution.bound:g}")
 
 
 def _print(text: str) -> None:

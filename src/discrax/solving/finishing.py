@@ -54,7 +54,8 @@ class Finish:
     def __init__(self, problems: Sequence[Problem], init: Sequence[Integer[np.ndarray, "chains _"]], clock: Clock):
         self._problems, self._clock = problems, clock
         self._round_seconds: float | None = None  # to repair a state of each problem
-        self.reports = [_before(states) for states in init]
+        # Those of a search that has not begun.
+        self.reports = [Report(0, 0.0, 0.0, np.zeros(len(x)), np.zeros(len(x)), x) for x in init]
 
     def take(self, reports: Sequence[Report]) -> None:
         """Keeps the last report of each problem."""
@@ -110,9 +111,3 @@ class Finish:
         except Exception as error:  # of a user's function: what was found is not lost for that
             warnings.warn(f"A state is left as it was found, for its repair failed: {error}", stacklevel=2)
         return evaluate(problem, state)
-
-
-def _before(states: Integer[np.ndarray, "chains n"]) -> Report:
-    """The report of a search that has not begun."""
-    unknown = np.zeros(len(states))
-    return Report(0, 0.0, 0.0, unknown, unknown, states)

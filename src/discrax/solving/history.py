@@ -105,14 +105,11 @@ class Line(AbstractContextManager):
             self._live.stop()
 
     def show(self, history: History) -> None:
-        """Puts the last entry of a history on the screen."""
-        if self._live is not None and len(history):
-            self._live.update(f"{self._title}: {describe_last(history)}")
-
-
-def describe_last(history: History) -> str:
-    """The last entry in words, and the seconds that are left."""
-    seconds, _, best, mean, beta, share = history._rows[-1]
-    left = seconds / max(history.fraction, 1e-9) * (1 - history.fraction)
-    feasible = "" if np.isnan(share) else f", feasible {share:.0%}"
-    return f"best {best:.6g}, mean {mean:.6g}{feasible}, beta {beta:.3g}, {left:.0f} s left"
+        """Puts the last entry of a history on the screen, and the seconds that are left."""
+        if self._live is None or not len(history):
+            return
+        seconds, _, best, mean, beta, share = history._rows[-1]
+        left = seconds / max(history.fraction, 1e-9) * (1 - history.fraction)
+        feasible = "" if np.isnan(share) else f", feasible {share:.0%}"
+        said = f"best {best:.6g}, mean {mean:.6g}{feasible}, beta {beta:.3g}, {left:.0f} s left"
+        self._live.update(f"{self._title}: {said}")

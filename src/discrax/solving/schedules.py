@@ -25,6 +25,7 @@ from discrax.solving.clock import Clock
 KINDS = ("geometric", "linear", "linear-temperature")
 _SAMPLED_CHANGES, _CHANGES_AT_ONCE = 256, 8  # of a problem that is only a function
 _SHARE_OF_COSTS = 0.02  # of a budget
+_FLIP_ROUNDS = 30
 
 
 @dataclass(frozen=True)
@@ -88,12 +89,9 @@ def suitable_betas(problem: Problem, clock: Clock | None = None) -> tuple[float,
     return 2.5 / mean, max(10 / float(costs[costs > 0.02 * mean].min()), 5 / mean)
 
 
-def _costs_at_local_optima(
-    problem: Problem, clock: Clock | None = None, num_states: int = 4
-) -> Float[np.ndarray, " costs"]:
-    generator = np.random.default_rng(0)
-    model = problem.model
-    states = problem.init(generator, num_states)
+def _costs_at_local_optima(problem: Problem, clock: Clock | None) -> Float[np.ndarray, " costs"]:
+    generator, model = np.random.default_rng(0), problem.model
+    states = problem.init(generator, 4)
     if isinstance(model, BinaryQuadratic):
         return np.concatenate([_binary_costs(model, x, generator) for x in states])
     if isinstance(model, Labelling):
@@ -136,18 +134,15 @@ def _differences(target: Target, x: Array, y: Array) -> Float[Array, " changes"]
     return jax.vmap(value)(y) - jax.vmap(value)(x)
 
 
-def _binary_costs(
-    model: BinaryQuadratic, x: np.ndarray, generator: np.random.Generator, num_rounds: int = 30
-) -> Float[np.ndarray, " costs"]:
+def _binary_costs(model: BinaryQuadratic, x: np.ndarray, generator: np.random.Generator) -> Float[np.ndarray, " costs"]:
     """What flips cost at a local optimum, or near one: all sites that gain are flipped with probability a half."""
     from scipy.sparse import coo_array
 
     n, (i, j) = model.num_sites, model.edges.T
     rows, columns = np.concatenate([i, j]), np.concatenate([j, i])
     matrix = coo_array((np.concatenate([model.weights, model.weights]), (rows, columns)), shape=(n, n)).tocsr()
-    for _ in range(num_rounds):
-        gain = (1 - 2 * x) * (model.linear + matrix @ x)
-        better = gain > 0
+    for _ in range(_FLIP_ROUNDS):
+        better = (1 - 2 * x) * (model.linear + matrix @ x) > 0
         if not better.any():
             break
         x = np.where(better & (generator.random(n) < 0.5), 1 - x, x)

@@ -132,18 +132,13 @@ class Search:
     def _search_sites(self, num_chains: int) -> Iterator[list[Report]]:
         with self._clock.compiling():  # its module loads a compiler
             from discrax.solving.sites import search_by_sites
+        model, clock, settings = self._problems[0].model, self._clock, self._settings
+        assert model is not None
         reports = search_by_sites(
-            self._problems[0].model,  # pyright: ignore[reportArgumentType]
-            num_chains=num_chains,
-            seed=random.seed_of(self._for_search),
-            init=None if self._init is None else self._init[0],
-            budget=self._clock.budget,
-            betas=self._settings.betas,
-            schedule=self._settings.schedule,
-            num_rounds=self._settings.num_rounds,
-            reheat=self._settings.reheat,
-            clock=self._clock,
-        )
+            model, num_chains=num_chains, seed=random.seed_of(self._for_search), budget=clock.budget, clock=clock,
+            init=None if self._init is None else self._init[0], betas=settings.betas, schedule=settings.schedule,
+            num_rounds=settings.num_rounds, reheat=settings.reheat,
+        )  # fmt: skip
         return ([report] for report in reports)
 
 

@@ -131,16 +131,10 @@ def check_settings(
         num_rounds = None if num_rounds is None else whole("num_rounds", num_rounds, least=1, most=most)
         if reheat is not None and (num_rounds or 1) < 2:
             raise ValueError("reheat is where the rounds after the first begin, so it needs num_rounds of at least 2.")
-    return Settings(
-        method,
-        sampler,
-        None if num_chains is None else whole("num_chains", num_chains, least=1),
-        schedule,
-        betas,
-        num_rounds,
-        0.0 if reheat is None else number("reheat", reheat, least=0, below=1),
-        _NUM_RUNGS if num_rungs is None else whole("num_rungs", num_rungs, least=2),
-    )
+    num_chains = None if num_chains is None else whole("num_chains", num_chains, least=1)
+    reheat = 0.0 if reheat is None else number("reheat", reheat, least=0, below=1)
+    num_rungs = _NUM_RUNGS if num_rungs is None else whole("num_rungs", num_rungs, least=2)
+    return Settings(method, sampler, num_chains, schedule, betas, num_rounds, reheat, num_rungs)
 
 
 def _choose_method(method: Any, sampler: Any, problems: Sequence[Problem]) -> tuple[str, str | Kernel]:

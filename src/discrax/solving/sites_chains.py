@@ -139,14 +139,11 @@ class BinaryChains(Chains):
 
     def put(self, states: Integer[np.ndarray, "block n"], low: int, high: int) -> None:
         self.states[low:high] = states
-        self._set_fields(low, high)
-
-    def _set_fields(self, low: int, high: int) -> None:
-        kernels.set_all_fields(*self.rows, self.linear, self.states, self.fields, self.values, low, high)
+        kernels.set_fields(*self.rows, self.linear, self.states, self.fields, self.values, low, high)
 
     def restart(self, low: int, high: int) -> None:
         kernels.scatter_spins(self.states, self.streams, low, high)
-        self._set_fields(low, high)
+        self.put(self.states[low:high], low, high)
 
     def anneal(self, betas: Float[np.ndarray, " count"], low: int, high: int) -> None:
         kernels.anneal(
@@ -155,9 +152,7 @@ class BinaryChains(Chains):
         )  # fmt: skip
 
     def polish(self, low: int, high: int) -> None:
-        kernels.polish(
-            *self.rows, self.states, self.fields, self.values, self.best, self.best_values, low, high
-        )  # fmt: skip
+        kernels.polish(*self.rows, self.states, self.fields, self.values, self.best, self.best_values, low, high)
 
     def _pilot(self) -> "BinaryChains":
         """One chain of its own, at a uniform state."""
@@ -258,9 +253,8 @@ class LabelChains(Chains):
 
     def put(self, states: Integer[np.ndarray, "block n"], low: int, high: int) -> None:
         self.states[low:high] = states
-        kernels.set_all_around(
-            *self.rows, self.model.size_cost, self.states, self.around, self.counts, self.values, low, high
-        )
+        costs = self.model.size_cost
+        kernels.set_around(*self.rows, costs, self.states, self.around, self.counts, self.values, low, high)
 
     def restart(self, low: int, high: int) -> None:
         kernels.scatter_labels(self.states, self.model.num_labels, self.streams, low, high)

@@ -74,18 +74,22 @@ def below(bits: np.uint64, count: int) -> np.int64:
 
 
 @compiled
-def set_fields(start: Starts, others: Ends, weights: Weights, linear: OfSites, s: OfSites, f: OfSites) -> float:
-    """The fields of one state, and its value."""
-    value = 0.0
-    for i in range(len(linear)):
-        field = linear[i]
-        for e in range(start[i], start[i + 1]):
-            if s[others[e]] < 0:
-                field += weights[e]
-        f[i] = field
-        if s[i] < 0:
-            value += 0.5 * (np.float64(field) + np.float64(linear[i]))
-    return value
+def set_fields(
+    start: Starts, others: Ends, weights: Weights, linear: OfSites, spins: States, fields: Fields, values: Values,
+    low: int, high: int,
+) -> None:  # fmt: skip
+    """The fields and the values of the chains, from their spins."""
+    for chain in range(low, high):
+        s, f, value = spins[chain], fields[chain], 0.0
+        for i in range(len(linear)):
+            field = linear[i]
+            for e in range(start[i], start[i + 1]):
+                if s[others[e]] < 0:
+                    field += weights[e]
+            f[i] = field
+            if s[i] < 0:
+                value += 0.5 * (np.float64(field) + np.float64(linear[i]))
+        values[chain] = value
 
 
 @compiled
@@ -153,16 +157,6 @@ def climb(start: Starts, others: Ends, weights: Weights, s: OfSites, f: OfSites)
                 for e in range(start[i], start[i + 1]):
                     f[others[e]] += sign * weights[e]
     return change
-
-
-@compiled
-def set_all_fields(
-    start: Starts, others: Ends, weights: Weights, linear: OfSites, spins: States, fields: Fields, values: Values,
-    low: int, high: int,
-) -> None:  # fmt: skip
-    """The fields and the values of the chains, from their spins."""
-    for chain in range(low, high):
-        values[chain] = set_fields(start, others, weights, linear, spins[chain], fields[chain])
 
 
 # Numba compiles plain arrays well, and structures of them badly: each array is a parameter.
@@ -239,21 +233,22 @@ def temper(
 
 @compiled
 def set_around(
-    start: Starts, others: Ends, weights: Weights, size_cost: float, labels: OfSites,
-    around: Num[np.ndarray, "n labels"], counts: Int64[np.ndarray, " labels"],
-) -> float:  # fmt: skip
-    """The neighbours' labels and the labels' counts of one state, and its value."""
-    around[:] = 0
-    counts[:] = 0
-    cut = 0.0
-    for i in range(len(labels)):
-        counts[labels[i]] += 1
-        for e in range(start[i], start[i + 1]):
-            around[i, labels[others[e]]] += weights[e]
-            if labels[others[e]] > labels[i]:
-                cut += weights[e]
-    even = len(labels) / len(counts)
-    return -cut - size_cost * ((even - counts) ** 2).sum()
+    start: Starts, others: Ends, weights: Weights, size_cost: float, labels: States, around: Around, counts: Counts,
+    values: Values, low: int, high: int,
+) -> None:  # fmt: skip
+    """What surrounds all sites of the chains, the labels' counts, and the values, from their labels."""
+    even = labels.shape[1] / counts.shape[1]
+    for chain in range(low, high):
+        x, near, count, cut = labels[chain], around[chain], counts[chain], 0.0
+        near[:] = 0
+        count[:] = 0
+        for i in range(len(x)):
+            count[x[i]] += 1
+            for e in range(start[i], start[i + 1]):
+                near[i, x[others[e]]] += weights[e]
+                if x[others[e]] > x[i]:
+                    cut += weights[e]
+        values[chain] = -cut - size_cost * ((even - count) ** 2).sum()
 
 
 @compiled
@@ -360,16 +355,6 @@ def polish_labels(
         if values[chain] > best_values[chain]:
             best_values[chain] = values[chain]
             best[chain] = x
-
-
-@compiled
-def set_all_around(
-    start: Starts, others: Ends, weights: Weights, size_cost: float, labels: States, around: Around, counts: Counts,
-    values: Values, low: int, high: int,
-) -> None:  # fmt: skip
-    """What surrounds all sites of the chains, and their values, from their labels."""
-    for chain in range(low, high):
-        values[chain] = set_around(start, others, weights, size_cost, labels[chain], around[chain], counts[chain])
 
 
 @compiled

@@ -16,8 +16,6 @@ from discrax.solving.search import Search
 from discrax.solving.settings import check_budget, check_init, check_problems, check_settings
 from discrax.solving.solution import Solution
 
-# Both verbs have more than ten parameters: all but two are by name, and each has a default that suits.
-
 
 # The verb: its parameters are what a user may say of a search, and all but two have defaults.
 def solve(
@@ -106,13 +104,8 @@ def solve_many(
             share = budget
             if budget.seconds is not None:
                 share = budget._replace(seconds=max(0.0, clock.seconds_left()) / (len(groups) - i))
-            search = Search(
-                random.fold_in(key, i),
-                [problems[j] for j in group],
-                settings,
-                None if given is None else [given[j] for j in group],
-                Clock(share, is_asked_to_stop=lambda: interrupts.requested),
-                interrupts,
-            )
+            together, begins = [problems[j] for j in group], None if given is None else [given[j] for j in group]
+            own_clock = Clock(share, is_asked_to_stop=lambda: interrupts.requested)
+            search = Search(random.fold_in(key, i), together, settings, begins, own_clock, interrupts)
             solutions += search.run(show)
     return solutions

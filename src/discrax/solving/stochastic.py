@@ -75,7 +75,7 @@ def minimise_expected(
     space = target.space
     needed = 40.0 * num_chains * space.num_sites * space.num_levels
     check_memory(f"A search of {num_chains:,} chains on {space.num_sites:,} sites", needed, "use fewer num_chains")
-    for_search, for_rescoring, for_evaluation = _three_keys(key)
+    for_search, for_rescoring, for_evaluation = random.split(key, 3)
     if init is None and hasattr(target, "init"):
         for_init, for_search = random.split(for_search, 2)
         init = target.init(for_init, num_chains)  # pyright: ignore[reportAttributeAccessIssue]
@@ -100,15 +100,9 @@ def minimise_expected(
             compile_seconds += found.compile_seconds
             chosen = states[np.argmin(np.nan_to_num(scores, nan=np.inf))]
         last = _score(for_evaluation, target, chosen[None], num_evaluation)
-    return StochasticSolution(
-        chosen,
-        float(last.costs[0]),
-        float(last.errors[0]),
-        seconds,
-        compile_seconds + last.compile_seconds,
-        scores,
-        is_complete and last.is_complete,
-    )
+    cost, error, compile_seconds = float(last.costs[0]), float(last.errors[0]), compile_seconds + last.compile_seconds
+    is_complete = is_complete and last.is_complete
+    return StochasticSolution(chosen, cost, error, seconds, compile_seconds, scores, is_complete)
 
 
 def expected_costs(
@@ -196,7 +190,8 @@ def sample_average(
     number("seconds", seconds, above=0)
     needed = 32.0 * num_scenarios * target.num_facilities * (target.num_customers + 2)
     check_memory(f"The program of {num_scenarios:,} scenarios", needed, "use fewer num_scenarios")
-    for_scenarios, _, for_evaluation = _three_keys(key_of(whole("seed", seed)))
+    # As `minimise_expected` splits its key.
+    for_scenarios, _, for_evaluation = random.split(random.as_threefry(key_of(whole("seed", seed))), 3)
     begin = time.perf_counter()
     d = np.asarray(target._demands(for_scenarios, num_scenarios), np.float64)
     costs, matrix, low, high = _integer_program(target, d)
@@ -238,12 +233,6 @@ def _integer_program(target: FacilityLocation, d: Float[np.ndarray, "scenarios c
     low = np.concatenate([np.ones(J), np.full(I * K, -np.inf)])
     high = np.concatenate([np.ones(J), np.zeros(I * K)])
     return costs, matrix, low, high
-
-
-def _three_keys(key: PRNGKeyArray) -> tuple[PRNGKeyArray, PRNGKeyArray, PRNGKeyArray]:
-    """For searching, for choosing, and for evaluating."""
-    search, choice, evaluation = random.split(random.as_threefry(key), 3)
-    return search, choice, evaluation
 
 
 def _check_target(target: StochasticTarget) -> None:

@@ -73,16 +73,6 @@ def tune_ladder(
 
 
 def _report(population: Population, clock: Clock) -> Report:
-    return Report(
-        population.num_steps,
-        clock.fraction(population.num_steps),
-        float(population.betas[-1]),
-        population.values[-1],
-        population.best_values.max(axis=0),
-        _best_of_rungs(population),
-    )
-
-
-def _best_of_rungs(population: Population) -> Integer[np.ndarray, "chains n"]:
-    states, values = population.best_states, population.best_values
-    return states[values.argmax(axis=0), np.arange(values.shape[1])]
+    steps, beta, values = population.num_steps, float(population.betas[-1]), population.best_values
+    states = population.best_states[values.argmax(axis=0), np.arange(values.shape[1])]
+    return Report(steps, clock.fraction(steps), beta, population.values[-1], values.max(axis=0), states)

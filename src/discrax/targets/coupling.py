@@ -57,13 +57,14 @@ class Coupling(eqx.Module):
     def neighbours(self, sites: Int[Array, " k"]) -> tuple[Int[Array, "k degree"], Float[Array, "k degree"]]:
         """Flat indices of each site's neighbours and J there; weight 0 pads the list."""
 
-    @abstractmethod
     def among(self, sites: Int[Array, " k"]) -> Float[Array, "k k"]:
         """J between the given sites."""
+        indices, weights = self.neighbours(sites)
+        return jnp.sum(jnp.where(indices[:, None, :] == sites[None, :, None], weights[:, None, :], 0), axis=-1)
 
-    @abstractmethod
     def diagonal(self) -> Float[Array, "*shape"] | None:
         """diag J, or None where the pattern has none."""
+        return None
 
     @abstractmethod
     def colours(self) -> Int[np.ndarray, "*shape"]:
@@ -90,12 +91,6 @@ class Coupling(eqx.Module):
         return relabel(*self.pattern(), self.flat_weights().size, order, ends)
 
 
-def among_neighbours(coupling: Coupling, sites: Int[Array, " k"]) -> Float[Array, "k k"]:
-    """J between the given sites, from their neighbours."""
-    indices, weights = coupling.neighbours(sites)
-    return jnp.sum(jnp.where(indices[:, None, :] == sites[None, :, None], weights[:, None, :], 0), axis=-1)
-
-
 class Uncoupled(Coupling):
     """J = 0: independent sites."""
 
@@ -109,9 +104,6 @@ class Uncoupled(Coupling):
 
     def among(self, sites: Int[Array, " k"]) -> Float[Array, "k k"]:
         return jnp.zeros((sites.shape[0], sites.shape[0]), jnp.result_type(float))
-
-    def diagonal(self) -> Float[Array, "*shape"] | None:
-        return None
 
     def colours(self) -> Int[np.ndarray, "*shape"]:
         return np.zeros(self.shape, np.int32)
@@ -240,12 +232,6 @@ class Lattice(Coupling):
                 indices.append(jnp.ravel_multi_index(there, self.shape, mode="wrap").astype(jnp.int32))
                 weights.append(jnp.where(exists, edge, 0))
         return jnp.stack(indices, -1), jnp.stack(weights, -1)
-
-    def among(self, sites: Int[Array, " k"]) -> Float[Array, "k k"]:
-        return among_neighbours(self, sites)
-
-    def diagonal(self) -> Float[Array, "*shape"] | None:
-        return None
 
     def colours(self) -> Int[np.ndarray, "*shape"]:
         if not self.periodic or all(size % 2 == 0 for size in self.shape):

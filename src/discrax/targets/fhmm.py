@@ -231,14 +231,8 @@ class CategoricalFHMM(_FactorialChains):
         x = _simulated_chains(rng, length, num_factors, num_levels, initial_prob, stay_prob)
         mean = w[np.arange(num_factors), x].sum(axis=1) + b
         y = mean + np.sqrt(noise_variance) * rng.normal(size=length)
-        return cls(
-            y,
-            w,
-            b,
-            noise_variance,
-            initial_logits=_initial_logits(num_levels, initial_prob),
-            stay_logit=_stay_logit(num_levels, stay_prob),
-        )
+        initial, stay = _initial_logits(num_levels, initial_prob), _stay_logit(num_levels, stay_prob)
+        return cls(y, w, b, noise_variance, initial_logits=initial, stay_logit=stay)
 
     @property
     def level_means(self) -> Float[Array, "K C"]:

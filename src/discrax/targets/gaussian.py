@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 
 from discrax.core.checks import checked_arguments, real_array
 from discrax.core.space import Ordinal
-from discrax.targets.coupling import Coupling, Dense, as_edges
+from discrax.targets.coupling import Dense, as_edges
 from discrax.targets.quadratic import Quadratic
 from discrax.targets.sparse_coupling import Sparse
 
@@ -47,7 +47,7 @@ class LatticeGaussian(Quadratic):
                 f"Q must be positive definite, but its diagonal holds {diagonal.min():.3g}; "
                 "log pi is -(x - b)' Q (x - b) / 2, so check the sign of Q."
             )
-        return cls._centred(coupling, Q @ _centre(centre, n), num_levels)
+        return cls._of(Ordinal(n, np.arange(num_levels)), coupling, Q @ _centre(centre, n))
 
     @classmethod
     @checked_arguments
@@ -84,11 +84,7 @@ class LatticeGaussian(Quadratic):
         Q = root[:, None] * M * root[None, :]
         edges = np.concatenate([np.stack([sites, sites], 1), np.stack([sites, following], 1)])
         coupling = Sparse(edges, -Q[edges[:, 0], edges[:, 1]], (dimension,))
-        return cls._centred(coupling, Q @ _centre(centre, dimension), num_levels)
-
-    @classmethod
-    def _centred(cls, coupling: Coupling, linear: Float[np.ndarray, " n"], num_levels: int) -> "LatticeGaussian":
-        return cls._of(Ordinal(coupling.shape, np.arange(num_levels)), coupling, linear)
+        return cls._of(Ordinal(dimension, np.arange(num_levels)), coupling, Q @ _centre(centre, dimension))
 
 
 @checked_arguments

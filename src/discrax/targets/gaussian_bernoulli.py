@@ -84,9 +84,6 @@ class GaussianBernoulli(BatchRatios):
         terms = jnp.sum(jax.nn.log_sigmoid((2 * e - 1)[None] * xi), axis=1)
         return jax.nn.logsumexp(terms) - jnp.log(self.batch_size)
 
-    def log_phi(self, mean: Float[Array, "..."]) -> Float[Array, "..."]:
-        return mean
-
     def batch(self, x: Int[Array, " d"], xi: Float[Array, "batch d"]) -> Batch:
         """Flipping x_i multiplies pi(x | u) by exp(-(2 x_i - 1) t_i)."""
         signed = (2 * self.space.embed(x) - 1)[None] * xi

@@ -10,7 +10,6 @@ import math
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 from jaxtyping import Array, Float, Integer
 from numpy.typing import ArrayLike
 
@@ -69,7 +68,7 @@ class QuarticMixture(Target):
 
     def log_prob(self, e: Float[Array, " n"]) -> Float[Array, ""]:
         v = (e[None, :] - self.centres[:, None]) / self.scales[None, :]
-        u = jnp.matmul(v, self.rotation.T, precision=lax.Precision.HIGHEST)
+        u = jnp.matmul(v, self.rotation.T, precision=jax.lax.Precision.HIGHEST)
         return jax.nn.logsumexp(-jnp.sum((u + 1) * (u * u + 0.5) * (u - 2), axis=1))
 
 
@@ -112,12 +111,8 @@ class PolynomialMixture(Target):
         The paper prints other arguments of g for both mixtures, of which many components miss the grid; these are the
         ones it ran.
         """
-        return cls(
-            [-2.0, -2.0, 2.0, -2.0, 0.0],
-            np.linspace(0, 3, num_components),
-            np.linspace(-1.5, 3.0, num_levels),
-            dimension,
-        )
+        centres, levels = np.linspace(0, 3, num_components), np.linspace(-1.5, 3.0, num_levels)
+        return cls([-2.0, -2.0, 2.0, -2.0, 0.0], centres, levels, dimension)
 
     def log_prob(self, e: Float[Array, " n"]) -> Float[Array, ""]:
         t = e[None, :] - self.centres[:, None]

@@ -137,11 +137,7 @@ class Quadratic(ExactRatios, LocalChanges, RatioUpdates, Coloured, QuadraticForm
         return ratios + self.coupling.among(sites)[0, 0] * squares / 2
 
     def update(
-        self,
-        x: Integer[Array, "*shape"],
-        evaluation: Evaluation,
-        y: Integer[Array, "*shape"],
-        sites: Int[Array, " k"],
+        self, x: Integer[Array, "*shape"], evaluation: Evaluation, y: Integer[Array, "*shape"], sites: Int[Array, " k"]
     ) -> Evaluation:
         """On a dense J with two levels, adds the changed rows; elsewhere a full evaluation is as cheap."""
         k, n = sites.shape[0], self.space.num_sites

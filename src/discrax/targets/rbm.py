@@ -108,17 +108,7 @@ class RBM(_Machine):
     space: Binary
     axes: ClassVar[tuple[str, ...]] = ("hidden", "visible")
     shipped: ClassVar[str] = "rbm_mnist.npz"
-
-    def __init__(
-        self,
-        weights: ArrayLike,
-        visible_bias: ArrayLike,
-        hidden_bias: ArrayLike,
-        *,
-        shape: int | Sequence[int] | None = None,
-    ):
-        """`shape` arranges the sites, for example (28, 28); by default they lie in a row."""
-        super().__init__(weights, visible_bias, hidden_bias, shape=shape)
+    __init__ = _Machine.__init__
 
 
 class CategoricalRBM(_Machine):
@@ -133,17 +123,7 @@ class CategoricalRBM(_Machine):
     space: Categorical
     axes: ClassVar[tuple[str, ...]] = ("hidden", "visible", "levels")
     shipped: ClassVar[str] = "rbm_fashion_mnist.npz"
-
-    def __init__(
-        self,
-        weights: ArrayLike,
-        visible_bias: ArrayLike,
-        hidden_bias: ArrayLike,
-        *,
-        shape: int | Sequence[int] | None = None,
-    ):
-        """`shape` arranges the sites, for example (28, 28); by default they lie in a row."""
-        super().__init__(weights, visible_bias, hidden_bias, shape=shape)
+    __init__ = _Machine.__init__
 
 
 def _float(name: str, array: ArrayLike) -> Array:

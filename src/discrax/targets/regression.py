@@ -13,7 +13,6 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
@@ -57,7 +56,7 @@ class LogisticRegression(Target):
         return cls(X, rng.random(num_rows) < 1 / (1 + np.exp(-v)))
 
     def log_prob(self, e: Float[Array, " d"]) -> Float[Array, ""]:
-        v = jnp.matmul(self.X, e, precision=lax.Precision.HIGHEST)
+        v = jnp.matmul(self.X, e, precision=jax.lax.Precision.HIGHEST)
         return jnp.sum(self.y * v - jax.nn.softplus(v))
 
 
@@ -141,9 +140,11 @@ class SparseLinearRegression(Target):
     def log_prob(self, e: Float[Array, " sites"]) -> Float[Array, ""]:
         s, extra = e[: self.num_columns], e[self.num_columns :]
         total, (a, b), (alpha, beta) = jnp.sum(s), self.prior, self.noise
-        prior = lax.lgamma(total + a) + lax.lgamma(self.num_columns - total + b) + self.extra_logit * jnp.sum(extra)
+        prior = (
+            jax.lax.lgamma(total + a) + jax.lax.lgamma(self.num_columns - total + b) + self.extra_logit * jnp.sum(extra)
+        )
 
-        n = jnp.matmul(self.copies, jnp.square(s), precision=lax.Precision.HIGHEST)
+        n = jnp.matmul(self.copies, jnp.square(s), precision=jax.lax.Precision.HIGHEST)
         # sqrt has no slope at 0, but log pi has slope 0 in s there.
         root = jnp.where(n > 0, jnp.sqrt(jnp.where(n > 0, n, 1)), 0)
         A, c = root[:, None] * self.gram * root[None, :], jnp.sqrt(self.g) * root * self.projection
@@ -166,10 +167,11 @@ class SparseLinearRegression(Target):
         """
         copies = np.asarray(self.copies, int)
         sizes = copies.sum(axis=1)
-        if math.prod(int(size) + 1 for size in sizes) > limit:
+        num_counts = math.prod(int(size) + 1 for size in sizes)
+        if num_counts > limit:
             raise ValueError(
-                f"Exact marginals sum over at most {limit:,} states, but this posterior has "
-                f"{math.prod(int(size) + 1 for size in sizes):,}; use fewer columns or raise `limit`."
+                f"Exact marginals sum over at most {limit:,} states, but this posterior has {num_counts:,}; use fewer "
+                "columns or raise `limit`."
             )
         counts = np.array(list(itertools.product(*(range(size + 1) for size in sizes))), np.int16)
         parts = np.array_split(counts, -(-len(counts) // _AT_ONCE))

@@ -14,7 +14,7 @@ from discrax.core.checks import as_array, real_array
 from discrax.core.kernel import replaced
 from discrax.core.sites import checked_shape
 from discrax.core.sparse import compress_rows, greedy_colouring, pad_rows
-from discrax.targets.coupling import Coupling, Pattern, among_neighbours
+from discrax.targets.coupling import Coupling, Pattern
 from discrax.targets.rows import Rows, cut_blocks
 
 
@@ -84,9 +84,6 @@ class Sparse(Coupling):
             weights.append(jnp.pad(jnp.where(others < n, values, 0), wider))
             places = places - len(block.indices)
         return jnp.minimum(functools.reduce(jnp.minimum, indices), n - 1), functools.reduce(jnp.add, weights)
-
-    def among(self, sites: Int[Array, " k"]) -> Float[Array, "k k"]:
-        return among_neighbours(self, sites)
 
     def diagonal(self) -> Float[Array, "*shape"] | None:
         if not self.has_diagonal:

@@ -58,9 +58,8 @@ class Expectation(StochasticTarget):
     ):
         self.space, self.known_log_prob = space, _capture_log_prob(log_prob, space)
         self.function, self.sample = _capture_draws("psi", psi, draw, space)
-        self.phi = (
-            None if phi is None else _capture_number("phi", phi, jax.ShapeDtypeStruct((), jnp.result_type(float)))
-        )
+        a_number = jax.ShapeDtypeStruct((), jnp.result_type(float))
+        self.phi = None if phi is None else _capture_number("phi", phi, a_number)
 
     @property
     def is_log_prob_exact(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -125,9 +124,6 @@ class Quenched(StochasticTarget):
     def psi(self, e: Float[Array, "..."], xi: Any) -> Float[Array, ""]:
         values = jax.vmap(lambda u: self.log_conditional(e, u))(xi)
         return jax.nn.logsumexp(values) - jnp.log(self.batch_size)
-
-    def log_phi(self, mean: Float[Array, "..."]) -> Float[Array, "..."]:
-        return mean
 
     def log_prob(self, e: Float[Array, "..."]) -> Float[Array, ""]:
         """As it is known, else from 64 mini-batches that are always the same."""
@@ -213,9 +209,6 @@ class Bayesian(DataTarget):
         self.log_likelihood = _capture_number("log_likelihood of a row", log_likelihood, e, row)
         self.log_prior = None if log_prior is None else _capture_number("log_prior", log_prior, e)
 
-    def draw(self, key: PRNGKeyArray, step: Int[Array, ""]) -> Any:
-        return self.rows.draw(key, step, self.batch_size)
-
     def psi(self, e: Float[Array, "..."], xi: Any) -> Float[Array, ""]:
         scale = self.rows.num_rows / self.batch_size
         prior = jnp.zeros((), e.dtype) if self.log_prior is None else self.log_prior(e)
@@ -229,9 +222,6 @@ class Bayesian(DataTarget):
 
     def _log_likelihoods(self, e: Array, rows: Any) -> Float[Array, " rows"]:
         return jax.vmap(lambda row: self.log_likelihood(e, row))(rows)
-
-    def log_phi(self, mean: Float[Array, "..."]) -> Float[Array, "..."]:
-        return mean
 
     def log_prob(self, e: Float[Array, "..."]) -> Float[Array, ""]:
         prior = jnp.zeros((), e.dtype) if self.log_prior is None else self.log_prior(e)

@@ -2,14 +2,13 @@
 
 import itertools
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
-from jaxtyping import Array, Float, Int, Integer, PRNGKeyArray
+from jaxtyping import Array, Float, Int, Integer
 from numpy.typing import ArrayLike
 
 from discrax.core.checks import checked_arguments, describe, real_array
@@ -77,9 +76,6 @@ class TallLogisticRegression(DataTarget, BatchRatios):
         y = rng.random(num_rows) < 1 / (1 + np.exp(-v))
         return cls((np.concatenate([X, X], axis=1), y), batch_size=batch_size)
 
-    def draw(self, key: PRNGKeyArray, step: Int[Array, ""]) -> Any:
-        return self.rows.draw(key, step, self.batch_size)
-
     def log_prob(self, e: Float[Array, " d"]) -> Float[Array, ""]:
         """Of all rows; of a stream, estimated from the block on the device."""
         X, y = jax.tree.leaves(self.rows.resident())
@@ -95,13 +91,10 @@ class TallLogisticRegression(DataTarget, BatchRatios):
         if self.control is None:
             return prior + scale * jnp.sum(terms)
         control, step = self.control, e - self.control.e
-        at, slope, curvature = self._expansion(X, y)
-        rest = terms - at.value - slope * (v - at.v) - curvature * jnp.square(v - at.v) / 2
+        at, value, slope, curvature = self._expansion(X, y)
+        rest = terms - value - slope * (v - at) - curvature * jnp.square(v - at) / 2
         known = control.value + jnp.dot(control.gradient, step) + jnp.dot(step, control.hessian @ step) / 2
         return prior + known + scale * jnp.sum(rest)
-
-    def log_phi(self, mean: Float[Array, "..."]) -> Float[Array, "..."]:
-        return mean
 
     def batch(self, x: Integer[Array, " d"], xi: Any) -> Batch:
         e = self.space.embed(x)
@@ -114,18 +107,18 @@ class TallLogisticRegression(DataTarget, BatchRatios):
         if self.control is None:
             return Batch(self.psi(e, xi), prior + scale * changes)
         control, step = self.control, e - self.control.e
-        at, slope, curvature = self._expansion(X, y)
-        expected = (slope + curvature * (v - at.v)) @ moves + curvature @ jnp.square(moves) / 2
+        at, _, slope, curvature = self._expansion(X, y)
+        expected = (slope + curvature * (v - at)) @ moves + curvature @ jnp.square(moves) / 2
         known = (control.gradient + control.hessian @ step) * sign + jnp.diagonal(control.hessian) / 2
         return Batch(self.psi(e, xi), prior + known + scale * (changes - expected))
 
-    def _expansion(self, X: Array, y: Array) -> tuple["_At", Array, Array]:
+    def _expansion(self, X: Array, y: Array) -> tuple[Array, Array, Array, Array]:
         """v* and l(v*), l'(v*), l''(v*) of each row."""
         assert self.control is not None
         v = _products(X, self.control.e)
         p = jax.nn.sigmoid(v)
         y = y.astype(v.dtype)
-        return _At(v, y * v - _softplus(v)), y - p, -p * (1 - p)
+        return v, y * v - _softplus(v), y - p, -p * (1 - p)
 
     def with_control(self, reference: ArrayLike, *, rows_at_once: int = 65_536) -> "TallLogisticRegression":
         """With control variates around a reference state, for which all rows are gone through once."""
@@ -137,8 +130,12 @@ class TallLogisticRegression(DataTarget, BatchRatios):
             X, y = jax.tree.leaves(rows)
             v = _products(X, e)
             p, y = jax.nn.sigmoid(v), y.astype(v.dtype)
-            hessian = -jnp.matmul(X.T, (p * (1 - p))[:, None] * X, precision=lax.Precision.HIGHEST)
-            return sum_in_stages(y * v - _softplus(v)), jnp.matmul(y - p, X, precision=lax.Precision.HIGHEST), hessian
+            hessian = -jnp.matmul(X.T, (p * (1 - p))[:, None] * X, precision=jax.lax.Precision.HIGHEST)
+            return (
+                sum_in_stages(y * v - _softplus(v)),
+                jnp.matmul(y - p, X, precision=jax.lax.Precision.HIGHEST),
+                hessian,
+            )
 
         control = Control(e, *(jnp.asarray(part, e.dtype) for part in sum_over_rows(parts, self.rows, rows_at_once)))
         return eqx.tree_at(lambda it: it.control, self, control, is_leaf=lambda leaf: leaf is None)
@@ -174,10 +171,11 @@ class TallLogisticRegression(DataTarget, BatchRatios):
         sizes = np.bincount(group)
         if self.rows.num_resident is not None:
             raise ValueError("Exact marginals need all rows in memory, but these are streamed.")
-        if radius is None and math.prod(int(size) + 1 for size in sizes) > limit:
+        num_counts = math.prod(int(size) + 1 for size in sizes)
+        if radius is None and num_counts > limit:
             raise ValueError(
-                f"Exact marginals sum over at most {limit:,} combinations of columns, but there are "
-                f"{math.prod(int(size) + 1 for size in sizes):,}; pass a radius, or raise `limit`."
+                f"Exact marginals sum over at most {limit:,} combinations of columns, but there are {num_counts:,}; "
+                "pass a radius, or raise `limit`."
             )
         if radius is None:
             counts = np.array(list(itertools.product(*(range(size + 1) for size in sizes))), np.float64)
@@ -206,13 +204,8 @@ def _near(centre: np.ndarray, sizes: np.ndarray, radius: int) -> np.ndarray:
     return np.array(sorted(found), np.float64)
 
 
-class _At(NamedTuple):
-    v: Array
-    value: Array
-
-
 def _products(X: Float[Array, "m d"], e: Float[Array, " d"]) -> Float[Array, " m"]:
-    return jnp.matmul(X.astype(e.dtype), e, precision=lax.Precision.HIGHEST)
+    return jnp.matmul(X.astype(e.dtype), e, precision=jax.lax.Precision.HIGHEST)
 
 
 def _softplus(v: Array) -> Array:
@@ -221,7 +214,7 @@ def _softplus(v: Array) -> Array:
 
 @jax.jit
 def _likelihoods(X: Array, y: Array, counts: Array) -> Array:
-    v = jnp.matmul(counts, X.T, precision=lax.Precision.HIGHEST)
+    v = jnp.matmul(counts, X.T, precision=jax.lax.Precision.HIGHEST)
     return jax.vmap(lambda v: sum_in_stages(y * v - _softplus(v)))(v)
 
 
@@ -230,7 +223,6 @@ def _log_likelihood(X: np.ndarray, y: np.ndarray, counts: np.ndarray) -> np.ndar
     total = np.zeros(len(counts))
     for first in range(0, len(y), 8192):
         some = slice(first, first + 8192)
-        dtype = jnp.result_type(float)
-        part = _likelihoods(jnp.asarray(X[some], dtype), jnp.asarray(y[some], dtype), jnp.asarray(counts, dtype))
-        total += np.asarray(part, np.float64)
+        parts = (jnp.asarray(each, jnp.result_type(float)) for each in (X[some], y[some], counts))
+        total += np.asarray(_likelihoods(*parts), np.float64)
     return total

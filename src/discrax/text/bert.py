@@ -18,10 +18,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Integer, PRNGKeyArray
 
-from discrax.core import random
 from discrax.core.checks import checked_arguments
 from discrax.text.checkpoint import CONFIG, Checkpoint, read_json
-from discrax.text.encoder import ACTIVATIONS, Affine, EncoderConfig, Layer, Norm, encode
+from discrax.text.encoder import ACTIVATIONS, Affine, EncoderConfig, Layer, Norm, encode, normals
 from discrax.text.tokens import WordPiece
 
 
@@ -58,11 +57,7 @@ class Bert(eqx.Module):
     def random(key: PRNGKeyArray, config: BertConfig, scale: float = 0.02) -> "Bert":
         """A model that has learnt nothing."""
         hidden, words = config.hidden_size, config.vocab_size
-        keys = iter(random.split(random.as_threefry(key), 10))
-
-        def normal(scale: float, *shape: int) -> Array:
-            return scale * jax.random.normal(next(keys), shape, jnp.float32)
-
+        normal = normals(key, 10)
         return Bert(
             words=normal(scale, words, hidden),
             positions=normal(scale, config.max_position_embeddings, hidden),

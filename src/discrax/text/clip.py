@@ -14,14 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from discrax.core import random
 from discrax.core.checks import checked_arguments
 from discrax.text.checkpoint import CONFIG, Checkpoint, read_json
-from discrax.text.encoder import EncoderConfig, Layer, Norm, encode
+from discrax.text.encoder import EncoderConfig, Layer, Norm, encode, normals
 from discrax.text.tokens import BytePairs
 
 
@@ -65,11 +63,7 @@ class ClipText(eqx.Module):
     def random(key: PRNGKeyArray, config: ClipConfig = SMALL) -> "ClipText":
         """A tower that has learnt nothing, with the variances from which CLIP was trained."""
         hidden = config.hidden_size
-        keys = iter(random.split(random.as_threefry(key), 9))
-
-        def normal(scale: float, *shape: int) -> Array:
-            return scale * jax.random.normal(next(keys), shape, jnp.float32)
-
+        normal = normals(key, 9)
         residual = (2 * hidden * config.num_hidden_layers) ** -0.5
         return ClipText(
             words=normal(0.02, config.vocab_size, hidden),

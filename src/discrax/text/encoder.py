@@ -17,7 +17,9 @@ from functools import partial
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from discrax.core import random
 
 ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
     "quick_gelu": lambda a: a * jax.nn.sigmoid(1.702 * a),
@@ -40,6 +42,12 @@ class EncoderConfig:
     max_position_embeddings: int
     hidden_act: str
     layer_norm_eps: float
+
+
+def normals(key: PRNGKeyArray, count: int) -> Callable[..., Float[Array, "..."]]:
+    """A function (scale, *shape) that draws normal weights, with another key each of `count` times."""
+    keys = iter(random.split(random.as_threefry(key), count))
+    return lambda scale, *shape: scale * jax.random.normal(next(keys), shape, jnp.float32)
 
 
 class Affine(eqx.Module):
@@ -93,10 +101,9 @@ class Layer(eqx.Module):
         def affine(inputs: int, outputs: int, scale: float) -> Affine:
             return Affine(normal(scale, count, inputs, outputs), jnp.zeros((count, outputs), jnp.float32))
 
+        seen = {name: affine(hidden, hidden, attention) for name in ("query", "key", "value")}
         return Layer(
-            query=affine(hidden, hidden, attention),
-            key=affine(hidden, hidden, attention),
-            value=affine(hidden, hidden, attention),
+            **seen,
             output=affine(hidden, hidden, residual),
             attention_norm=Norm.identity(count, hidden),
             widen=affine(hidden, width, wide),

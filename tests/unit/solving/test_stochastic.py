@@ -12,6 +12,7 @@ from discrax.bench.execute.cells import run_cell
 from discrax.bench.plan.cell import Budget, Cell, call
 from discrax.bench.plan.suite import Size, find
 from discrax.bench.report.grid import make_grid
+from discrax.core import random
 from discrax.problems.circuits import ApproximateCircuit
 from discrax.problems.facility import FacilityLocation
 from discrax.samplers.schedules import Geometric, Power
@@ -87,9 +88,7 @@ def test_highs_solves_the_sample_average():
     problem = small_problem()
     found = sample_average(problem, 16, 20.0, num_evaluation=500)
     # Its own objective is the least mean over its scenarios, of all states.
-    from discrax.solving.stochastic import _three_keys
-
-    d = problem._demands(_three_keys(jax.random.key(0))[0], 16)
+    d = problem._demands(random.split(random.as_threefry(jax.random.key(0)), 3)[0], 16)
     costs = np.asarray(jax.jit(jax.vmap(lambda x: problem.cost(x, d).mean()))(legal_states(problem)))
     place = int(np.flatnonzero((legal_states(problem) == found.x).all(axis=1))[0])
     assert found.scores[0] == pytest.approx(costs.min(), rel=1e-3)
@@ -186,16 +185,16 @@ def test_cells_of_facilities():
 def test_cells_of_circuits():
     target = call("discrax.bench.experiments.stochastic_costs:circuits", count=4, num_units=2, batch_size=16)
     found = {}
-    for name in ("placed", "placed_best", "placed_at_random"):
+    for name in ("place", "best_placements", "random_placements"):
         sampler = call(
-            "discrax.bench.experiments.stochastic_costs:" + ("annealed_placement" if name == "placed" else "no_sampler")
+            "discrax.bench.experiments.stochastic_costs:" + ("placement_sampler" if name == "place" else "no_sampler")
         )
         measure = call(f"discrax.bench.experiments.stochastic_costs:{name}")
         found[name] = numbers_of(Cell((("sampler", name),), target, sampler, Budget(1, 0, 200), measure=measure))
-    assert found["placed_best"]["over_optimum_percent"] == 0
-    assert 0 <= found["placed"]["over_optimum_percent"] < 30
-    assert found["placed_at_random"]["over_optimum_percent"] > 60
-    assert found["placed"]["circuits"] == 4
+    assert found["best_placements"]["over_optimum_percent"] == 0
+    assert 0 <= found["place"]["over_optimum_percent"] < 30
+    assert found["random_placements"]["over_optimum_percent"] > 60
+    assert found["place"]["circuits"] == 4
 
 
 def test_highs_stands_in_the_lines_of_gurobi():

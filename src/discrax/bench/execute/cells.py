@@ -2,6 +2,7 @@
 
 import traceback
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 import jax
@@ -40,10 +41,7 @@ def run_cell(cell: Cell) -> list[dict[str, Any]]:
             jax.random.key(cell.seed),
             target,
             kernel_of(cell, target),
-            num_chains=cell.budget.num_chains,
-            num_warmup=cell.budget.num_warmup,
-            num_samples=cell.budget.num_samples,
-            thinning=cell.budget.thinning,
+            **asdict(cell.budget),
             init=cell.make_init(target),
             keep=measure.keep(target),
             adaptation=cell.make_adapter(),
@@ -64,10 +62,7 @@ def _run_together(cells: Sequence[Cell]) -> list[list[dict[str, Any]]]:
         [jax.random.key(cell.seed) for cell in cells],
         targets,
         [kernel_of(cell, target) for cell, target in zip(cells, targets, strict=True)],
-        num_chains=cells[0].budget.num_chains,
-        num_warmup=cells[0].budget.num_warmup,
-        num_samples=cells[0].budget.num_samples,
-        thinning=cells[0].budget.thinning,
+        **asdict(cells[0].budget),
         init=[cell.make_init(target) for cell, target in zip(cells, targets, strict=True)],
         keep=measures[0].keep(targets[0]),
         adaptation=[cell.make_adapter() for cell in cells],

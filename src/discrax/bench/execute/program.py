@@ -5,6 +5,8 @@ those that only show results, the user's files that a cell names, and the versio
 """
 
 import hashlib
+from collections.abc import Iterable
+from contextlib import suppress
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -31,12 +33,18 @@ def _of_package() -> str:
         name = path.relative_to(_PACKAGE).as_posix()
         if not name.startswith(_ONLY_SHOW):
             digest.update(name.encode() + b"\0" + path.read_bytes() + b"\0")
-    for package in _VERSIONS:
-        try:
-            digest.update(f"{package} {version(package)}".encode())
-        except PackageNotFoundError:
-            continue
+    for package, its_version in versions_of(_VERSIONS).items():
+        digest.update(f"{package} {its_version}".encode())
     return digest.hexdigest()
+
+
+def versions_of(packages: Iterable[str]) -> dict[str, str]:
+    """The versions of those packages that are installed."""
+    found = {}
+    for package in packages:
+        with suppress(PackageNotFoundError):
+            found[package] = version(package)
+    return found
 
 
 def _user_files(cell: Cell) -> set[Path]:

@@ -5,7 +5,7 @@ decided from all cells of the run, whatever is done already, so that a run in tw
 """
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import AbstractContextManager, closing
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -116,12 +116,7 @@ def run_suites(
 
 
 def _work_on(
-    jobs: list[Job],
-    executor: Executor,
-    folder: Path,
-    display: "Display",
-    stale: dict[str, int],
-    interrupts: Interrupts,
+    jobs: list[Job], executor: Executor, folder: Path, display: "Display", stale: dict[str, int], interrupts: Interrupts
 ) -> None:
     with closing(executor.run(partial(work, str(folder)), jobs)) as results, display:
         while True:
@@ -163,9 +158,8 @@ def _cells_of_other_programs(
     return found
 
 
-def _remaining_jobs(jobs: Iterable[Job], done: Iterable[str]) -> list[Job]:
-    done = set(done)
-    left = (tuple(batch for batch in job if not _is_done(batch, done)) for job in jobs)
+def _remaining_jobs(jobs: Iterable[Job], done: Collection[str]) -> list[Job]:
+    left = (tuple(batch for batch in job if any(cell.id not in done for cell in batch)) for job in jobs)
     return [job for job in left if job]
 
 
@@ -258,10 +252,6 @@ def work(folder: str, job: Job) -> Outcome:
     return Outcome(count)
 
 
-def _is_done(batch: Batch, done: set[str]) -> bool:
-    return all(cell.id in done for cell in batch)
-
-
 def _lost_cells(job: Job, standings: dict[str, Standing], stale: dict[str, int]) -> list[Cell]:
     fresh = {key for key, standing in standings.items() if standing.written != stale.get(key)}
     return [cell for batch in job for cell in batch if cell.id not in fresh]
@@ -272,15 +262,9 @@ def _write_about(
 ) -> None:
     files = [str(Path(name).resolve()) for name in names if name.endswith(".py")]
     shipped = [suite.name for suite in suites] if not files else [n for n in names if not n.endswith(".py")]
-    about = {
-        "suites": shipped,
-        "size": str(size),
-        "user_files": files,
-        "samplers": [resolve_sampler(s) for s in samplers],
-    }
-    about |= {"together": together}
-    path = folder / store.ABOUT
-    if path.exists():
+    about = {"suites": shipped, "size": str(size), "user_files": files}
+    about |= {"samplers": [resolve_sampler(each) for each in samplers], "together": together}
+    if (folder / store.ABOUT).exists():
         was = store.read_about(folder)
         different = [key for key in about if was.get(key) != about[key]]
         if different:

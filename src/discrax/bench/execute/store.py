@@ -9,14 +9,13 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
 
-from discrax.bench.execute.program import program_of
+from discrax.bench.execute.program import program_of, versions_of
 from discrax.bench.plan.cell import Cell
 from discrax.bench.plan.measure import Number, Timing
 from discrax.core.files import write_whole
@@ -27,13 +26,8 @@ _PACKAGES = ("discrax", "jax", "jaxlib", "equinox", "numpy", "scipy")
 
 @cache
 def versions() -> str:
-    found = {"python": platform.python_version()}
-    for package in _PACKAGES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    return json.dumps(found)
+    """Of Python and the packages that compute, as JSON."""
+    return json.dumps({"python": platform.python_version(), **versions_of(_PACKAGES)})
 
 
 def rows_of(cell: Cell, numbers: Iterable[Number], timing: Timing, error: str | None = None) -> list[dict[str, Any]]:
@@ -123,10 +117,8 @@ def read_rows(run: str | Path) -> list[dict[str, Any]]:
     import pyarrow.parquet as pq
 
     read_about(run)
-    run = Path(run)
-    paths = sorted((run / ROWS).glob("*.parquet"))
     rows: list[dict[str, Any]] = []
-    for path in paths:
+    for path in sorted((Path(run) / ROWS).glob("*.parquet")):
         try:
             rows += pq.read_table(path).to_pylist()
         except (OSError, pa.ArrowException) as error:

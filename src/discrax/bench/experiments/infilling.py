@@ -15,26 +15,17 @@ are kept, equal ones too. In percent, as printed: `self_bleu`, `corpus_bleu`, `u
 import lzma
 import time
 from collections.abc import Iterator
-from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
 import jax
 import numpy as np
 
-from discrax.bench.plan.cell import Call, Cell
-from discrax.bench.plan.measure import Experiment, Number, Timing
+from discrax.bench.plan.cell import Cell
+from discrax.bench.plan.measure import Measured, Number, Timing, check_complete, experiment, input_of
 from discrax.core import random
 from discrax.data.folder import data_folder
-from discrax.text import (
-    Infilling,
-    MaskedModel,
-    corpus_bleu,
-    infill,
-    read_checkpoint,
-    self_bleu,
-    unique_ngrams,
-)
+from discrax.text import Infilling, MaskedModel, corpus_bleu, infill, read_checkpoint, self_bleu, unique_ngrams
 from discrax.text.tokens import MASK
 
 HEAVY_CHAIN = (
@@ -52,11 +43,6 @@ class Sentences(NamedTuple):
     model: MaskedModel
     masked: tuple[str, ...]
     corpora: dict[str, list[list[str]]]  # by the name that print has for what stands in its place
-
-
-@lru_cache(maxsize=2)
-def _sentences(call: Call) -> Sentences:
-    return call()
 
 
 def sentences(count: int, length: int, checkpoint: str | None = None, seed: int = 0) -> Sentences:
@@ -117,43 +103,32 @@ def _wikitext() -> list[str]:
     return found
 
 
-def infilling(top: int) -> Experiment:
+@experiment
+def infilling(cell: Cell, top: int) -> Measured:
     """Fills in the cell's sentences and keeps the `top` most probable of each."""
-
-    def run(cell: Cell) -> tuple[list[Number], Timing]:
-        task = _sentences(cell.target)
-        begin = time.perf_counter()
-        kept, log_probs, runs = [], [], []
-        for i, sentence in enumerate(task.masked):
-            found = infill(
-                random.fold_in(jax.random.key(cell.seed), i),
-                task.model,
-                sentence,
-                sampler=cell.sampler(),
-                num_chains=cell.budget.num_chains,
-                num_steps=cell.budget.num_samples,
-                top=top,
-                adaptation=cell.make_adapter(),
-                progress=False,
-            )
-            if not found.run.is_complete:
-                raise KeyboardInterrupt
-            kept += [task.model.tokenizer.join(found.target.fill(x)) for x in found.states]
-            log_probs += found.log_probs.tolist()
-            runs.append(found.run)
-        numbers = [
-            *quality(kept, task),
-            Number("log_prob", float(np.mean(log_probs)), float(np.std(log_probs))),
-            Number("acceptance", float(np.mean([run.warmup_stats["accept_prob"].mean() for run in runs]))),
-            Number("sentences", len(task.masked)),
-            Number("time_s", time.perf_counter() - begin),
-        ]
-        seconds, warmup, compiling = (
-            sum(getattr(run, name) for run in runs) for name in ("seconds", "warmup_seconds", "compile_seconds")
-        )
-        return numbers, Timing(seconds, warmup, compiling)
-
-    return Experiment(run)
+    task: Sentences = input_of(cell.target)
+    begin = time.perf_counter()
+    kept, log_probs, runs = [], [], []
+    length = {"num_chains": cell.budget.num_chains, "num_steps": cell.budget.num_samples}
+    for i, sentence in enumerate(task.masked):
+        key = random.fold_in(jax.random.key(cell.seed), i)
+        tuned = {"sampler": cell.sampler(), "adaptation": cell.make_adapter()}
+        found = infill(key, task.model, sentence, **tuned, **length, top=top, progress=False)
+        check_complete(found.run)
+        kept += [task.model.tokenizer.join(found.target.fill(x)) for x in found.states]
+        log_probs += found.log_probs.tolist()
+        runs.append(found.run)
+    numbers = [
+        *quality(kept, task),
+        Number("log_prob", float(np.mean(log_probs)), float(np.std(log_probs))),
+        Number("acceptance", float(np.mean([run.warmup_stats["accept_prob"].mean() for run in runs]))),
+        Number("sentences", len(task.masked)),
+        Number("time_s", time.perf_counter() - begin),
+    ]
+    seconds, warmup, compiling = (
+        sum(getattr(run, name) for run in runs) for name in ("seconds", "warmup_seconds", "compile_seconds")
+    )
+    return numbers, Timing(seconds, warmup, compiling)
 
 
 def quality(kept: list[list[str]], task: Sentences) -> list[Number]:

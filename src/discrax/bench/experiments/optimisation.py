@@ -14,15 +14,14 @@ or `solve_by_default`, which leaves all that to `solve`. What is measured, each 
 """
 
 import time
-from collections.abc import Callable, Sequence
-from functools import lru_cache
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
-from discrax.bench.plan.cell import Call, Cell
-from discrax.bench.plan.measure import Experiment, Number, Timing, check_complete
+from discrax.bench.plan.cell import Cell
+from discrax.bench.plan.measure import Measured, Number, Timing, check_complete, experiment, input_of, series
 from discrax.problems import Partition, Problem
 from discrax.solving import Solution, solve_many
 
@@ -36,44 +35,17 @@ class Instances(NamedTuple):
     references: tuple[float, ...] | None = None
 
 
-@lru_cache(maxsize=4)
-def _instances(call: Call) -> Instances:
-    return call()
-
-
-def annealing(hot: float = 1.0, cold: float = 0.05, kind: str = "geometric") -> Experiment:
+@experiment
+def annealing(cell: Cell, hot: float = 1.0, cold: float = 0.05, kind: str = "geometric") -> Measured:
     """Annealing from temperature `hot` to `cold` with the cell's sampler."""
-
-    def run(cell: Cell) -> tuple[list[Number], Timing]:
-        return _measure_search(
-            cell,
-            lambda problems: solve_many(
-                jax.random.key(cell.seed),
-                problems,
-                num_steps=cell.budget.num_samples,
-                num_chains=cell.budget.num_chains,
-                method="anneal",
-                sampler=cell.sampler(),
-                schedule=kind,
-                betas=(1 / hot, 1 / cold),
-                progress=False,
-            ),
-        )
-
-    return Experiment(run)
+    length = {"num_steps": cell.budget.num_samples, "num_chains": cell.budget.num_chains}
+    return _search(cell, method="anneal", schedule=kind, betas=(1 / hot, 1 / cold), **length)
 
 
-def solve_by_default(seconds: float) -> Experiment:
+@experiment
+def solve_by_default(cell: Cell, seconds: float) -> Measured:
     """What `solve` does by itself in so many seconds an instance."""
-
-    def run(cell: Cell) -> tuple[list[Number], Timing]:
-        def search(problems: Sequence[Problem]) -> list[Solution]:
-            settings = {"sampler": cell.sampler(), "seconds": seconds * len(problems)}
-            return solve_many(jax.random.key(cell.seed), problems, progress=False, **settings)
-
-        return _measure_search(cell, search)
-
-    return Experiment(run)
+    return _search(cell, seconds=seconds * len(input_of(cell.target).problems))
 
 
 def automatic() -> str:
@@ -81,14 +53,15 @@ def automatic() -> str:
     return "auto"
 
 
-def _measure_search(cell: Cell, search: Callable[[Sequence[Problem]], list[Solution]]) -> tuple[list[Number], Timing]:
-    found = _instances(cell.target)
+def _search(cell: Cell, **settings: Any) -> Measured:
+    found: Instances = input_of(cell.target)
     begin = time.perf_counter()
-    solutions = search(found.problems)
+    solutions = solve_many(
+        jax.random.key(cell.seed), found.problems, sampler=cell.sampler(), progress=False, **settings
+    )
     seconds = time.perf_counter() - begin
     check_complete(*solutions)
-    numbers = [*_numbers(found, solutions), Number("time_s", seconds)]
-    return numbers, Timing(seconds=seconds)
+    return [*_numbers(found, solutions), Number("time_s", seconds)], Timing(seconds)
 
 
 def _numbers(found: Instances, solutions: Sequence[Solution]) -> list[Number]:
@@ -110,7 +83,7 @@ def _numbers(found: Instances, solutions: Sequence[Solution]) -> list[Number]:
             _over_instances("reference", references),
             Number("worst_ratio", float(ratios.min())),
         ]
-        numbers += [Number("ratio_of_instance", float(ratio), x=float(i)) for i, ratio in enumerate(ratios)]
+        numbers += series("ratio_of_instance", range(len(ratios)), ratios)
     parted = [(one.problem, one.state) for one in solutions if isinstance(one.problem, Partition)]
     if parted:
         cuts = np.array([float(problem.edge_cut_ratio(state)) for problem, state in parted])
@@ -130,17 +103,10 @@ def _curves(found: Instances, solutions: Sequence[Solution]) -> list[Number]:
         times = [getattr(solution.history, axis) for solution in solutions]
         first, last = max(each[0] for each in times), min(each[-1] for each in times)
         places = np.unique(np.geomspace(max(first, 1e-3), max(last, first, 1e-3), _POINTS))
-        best = np.array(
-            [
-                solution.history.best[np.searchsorted(each, places * (1 + 1e-9), side="right") - 1]
-                for solution, each in zip(solutions, times, strict=True)
-            ]
-        )
-        numbers += _series(f"best_{suffix}", places, best)
+        indices = [np.searchsorted(each, places * (1 + 1e-9), side="right") - 1 for each in times]
+        best = np.array([solution.history.best[at] for solution, at in zip(solutions, indices, strict=True)])
+        numbers += series(f"best_{suffix}", places, best.mean(axis=0))
         if found.references is not None:
-            numbers += _series(f"ratio_{suffix}", places, best / np.array(found.references)[:, None])
+            ratios = best / np.array(found.references)[:, None]
+            numbers += series(f"ratio_{suffix}", places, ratios.mean(axis=0))
     return numbers
-
-
-def _series(metric: str, places: np.ndarray, values: np.ndarray) -> list[Number]:
-    return [Number(metric, float(value), x=float(x)) for x, value in zip(places, values.mean(axis=0), strict=True)]

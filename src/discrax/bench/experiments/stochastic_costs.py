@@ -20,13 +20,14 @@ how much that mean is above the mean of the best. Placements are compared on dra
 
 import time
 from functools import lru_cache
+from typing import Any
 
 import jax
 import numpy as np
 from jaxtyping import Float, Integer
 
 from discrax.bench.plan.cell import Call, Cell
-from discrax.bench.plan.measure import Experiment, Number, Timing, check_complete, kernel_of, target_of
+from discrax.bench.plan.measure import Measured, Number, Timing, check_complete, experiment, input_of, kernel_of, series
 from discrax.core import random
 from discrax.core.kernel import Kernel
 from discrax.problems.circuits import ApproximateCircuit
@@ -64,47 +65,38 @@ def no_sampler() -> None:
     """The sampler of a cell whose measure needs none."""
 
 
-def search(num_rescoring: int = 10_000, num_evaluation: int = 10_000) -> Experiment:
+@experiment
+def search(cell: Cell, num_rescoring: int = 10_000, num_evaluation: int = 10_000) -> Measured:
     """The cell's sampler, from random states."""
-
-    def run(cell: Cell) -> tuple[list[Number], Timing]:
-        target = target_of(cell.target)
-        assert isinstance(target, FacilityLocation)
-        found = minimise_expected(
-            jax.random.key(cell.seed),
-            target,
-            kernel_of(cell, target),
-            num_chains=cell.budget.num_chains,
-            num_steps=cell.budget.num_samples,
-            num_rescoring=num_rescoring,
-            num_evaluation=num_evaluation,
-        )
-        return _facility_numbers(target, found)
-
-    return Experiment(run)
+    target: FacilityLocation = input_of(cell.target)
+    found = minimise_expected(
+        jax.random.key(cell.seed),
+        target,
+        kernel_of(cell, target),
+        num_chains=cell.budget.num_chains,
+        num_steps=cell.budget.num_samples,
+        num_rescoring=num_rescoring,
+        num_evaluation=num_evaluation,
+    )
+    return _facility_numbers(target, found)
 
 
-def integer_program(num_scenarios: int, seconds: float, num_evaluation: int = 10_000) -> Experiment:
+@experiment
+def integer_program(cell: Cell, num_scenarios: int, seconds: float, num_evaluation: int = 10_000) -> Measured:
     """HiGHS on a sample average."""
-
-    def run(cell: Cell) -> tuple[list[Number], Timing]:
-        target = target_of(cell.target)
-        assert isinstance(target, FacilityLocation)
-        return _facility_numbers(
-            target, sample_average(target, num_scenarios, seconds, cell.seed, num_evaluation=num_evaluation)
-        )
-
-    return Experiment(run)
+    target: FacilityLocation = input_of(cell.target)
+    found = sample_average(target, num_scenarios, seconds, cell.seed, num_evaluation=num_evaluation)
+    return _facility_numbers(target, found)
 
 
-def _facility_numbers(target: FacilityLocation, found: StochasticSolution) -> tuple[list[Number], Timing]:
+def _facility_numbers(target: FacilityLocation, found: StochasticSolution) -> Measured:
     numbers = [
         Number("cost", found.cost),
         Number("cost_error", found.standard_error),
         Number("time_s", found.seconds),
         Number("num_open", float((found.x[: target.num_facilities] == 1).sum())),
     ]
-    numbers += [Number("score_of_chain", float(score), x=float(i)) for i, score in enumerate(found.scores)]
+    numbers += series("score_of_chain", range(len(found.scores)), found.scores)
     return numbers, Timing(seconds=found.seconds, compile_seconds=found.compile_seconds)
 
 
@@ -121,63 +113,42 @@ def placement_sampler(cache: bool = True) -> Kernel:
     return sgdld(step_size=Power(3.0, 10.0, 0.1), cache=cache, temperature=Geometric(5.0, 0.96))
 
 
-def place() -> Experiment:
+@experiment
+def place(cell: Cell) -> Measured:
     """One chain a circuit with the cell's sampler and steps, all in one program."""
-
-    def run(cell: Cell) -> tuple[list[Number], Timing]:
-        made = _circuits(cell.target)
-        keys = random.split(jax.random.key(cell.seed), 2 * len(made))
-        begin = time.perf_counter()
-        results = sample_together(
-            list(keys[: len(made)]),
-            made,
-            [cell.sampler()] * len(made),
-            num_chains=1,
-            num_warmup=0,
-            num_samples=1,
-            thinning=cell.budget.num_samples,
-            init=[circuit.init(key, 1) for circuit, key in zip(made, keys[len(made) :], strict=True)],
-        )
-        check_complete(*results)
-        seconds = time.perf_counter() - begin
-        ends = [np.asarray(result.states.x)[0] for result in results]
-        return _circuit_numbers(cell, _errors(made, ends), seconds)
-
-    return Experiment(run)
+    made: tuple[ApproximateCircuit, ...] = input_of(cell.target)
+    keys = random.split(jax.random.key(cell.seed), 2 * len(made))
+    begin = time.perf_counter()
+    init = [circuit.init(key, 1) for circuit, key in zip(made, keys[len(made) :], strict=True)]
+    only_the_last: dict[str, Any] = {"num_warmup": 0, "num_samples": 1, "thinning": cell.budget.num_samples}
+    samplers = [cell.sampler()] * len(made)
+    results = sample_together(list(keys[: len(made)]), made, samplers, num_chains=1, init=init, **only_the_last)
+    check_complete(*results)
+    seconds = time.perf_counter() - begin
+    ends = [np.asarray(result.states.x)[0] for result in results]
+    return _circuit_numbers(cell, _errors(made, ends), seconds)
 
 
-def best_placements() -> Experiment:
+@experiment
+def best_placements(cell: Cell) -> Measured:
     """The best placement of each circuit, of all."""
-
-    def run(cell: Cell) -> tuple[list[Number], Timing]:
-        begin = time.perf_counter()
-        errors = _best_errors(cell.target)
-        return _circuit_numbers(cell, errors, time.perf_counter() - begin)
-
-    return Experiment(run)
+    begin = time.perf_counter()
+    errors = _best_errors(cell.target)
+    return _circuit_numbers(cell, errors, time.perf_counter() - begin)
 
 
-def random_placements() -> Experiment:
+@experiment
+def random_placements(cell: Cell) -> Measured:
     """The mean over all placements of each circuit."""
-
-    def run(cell: Cell) -> tuple[list[Number], Timing]:
-        begin = time.perf_counter()
-        errors = [
-            circuit.expected_errors(circuit.placements(), _ENUMERATED).mean() for circuit in _circuits(cell.target)
-        ]
-        return _circuit_numbers(cell, np.array(errors), time.perf_counter() - begin)
-
-    return Experiment(run)
-
-
-@lru_cache(maxsize=8)
-def _circuits(call: Call) -> tuple[ApproximateCircuit, ...]:
-    return call()
+    begin = time.perf_counter()
+    made = input_of(cell.target)
+    errors = [circuit.expected_errors(circuit.placements(), _ENUMERATED).mean() for circuit in made]
+    return _circuit_numbers(cell, np.array(errors), time.perf_counter() - begin)
 
 
 @lru_cache(maxsize=8)
 def _best_errors(call: Call) -> Float[np.ndarray, " circuits"]:
-    made = _circuits(call)
+    made = input_of(call)
     return _errors(made, [circuit.optimum(_ENUMERATED)[0] for circuit in made])
 
 
@@ -188,7 +159,7 @@ def _errors(
     return np.array([circuit.expected_errors(x[None], _EVALUATED, seed=1)[0] for circuit, x in pairs])
 
 
-def _circuit_numbers(cell: Cell, errors: Float[np.ndarray, " circuits"], seconds: float) -> tuple[list[Number], Timing]:
+def _circuit_numbers(cell: Cell, errors: Float[np.ndarray, " circuits"], seconds: float) -> Measured:
     best = _best_errors(cell.target)
     numbers = [
         Number("relative_error", float(errors.mean())),

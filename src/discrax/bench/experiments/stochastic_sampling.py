@@ -11,6 +11,7 @@ then the chains are.
 
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 from functools import lru_cache
 
 import jax
@@ -21,7 +22,16 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from discrax import samplers
 from discrax.bench.plan.cell import Cell
-from discrax.bench.plan.measure import Experiment, Measure, Number, Timing, check_complete, kernel_of, target_of
+from discrax.bench.plan.measure import (
+    Measure,
+    Measured,
+    Number,
+    Timing,
+    check_complete,
+    experiment,
+    input_of,
+    kernel_of,
+)
 from discrax.core import random
 from discrax.core.stochastic import evaluate_batch
 from discrax.diagnostics.weighted import effective_weights, shares, weighted_rhat
@@ -49,7 +59,7 @@ def total_variation() -> Measure:
     """Of all chains together, with its scatter over sets of chains drawn with replacement; and of single chains."""
 
     def numbers(cell: Cell, result: Result) -> list[Number]:
-        exact = target_of(cell.target).probabilities  # pyright: ignore[reportAttributeAccessIssue]
+        exact = input_of(cell.target).probabilities
         weights = shares(result.stats["weight"])
         laws = np.zeros((result.num_chains, len(exact)))
         for law, places, weight in zip(laws, result.kept, weights, strict=True):
@@ -83,32 +93,28 @@ def _truth(seed: int, num_rows: int, num_distinct: int) -> Float[np.ndarray, " d
     return regression(seed, num_rows, num_distinct, 1).exact_marginals(radius=None if num_distinct <= 9 else 2)
 
 
-def selection(data_seed: int, num_rows: int, num_distinct: int, matched_step: float | None = None) -> Experiment:
+@experiment
+def selection(
+    cell: Cell, data_seed: int, num_rows: int, num_distinct: int, matched_step: float | None = None
+) -> Measured:
     """`matched_step`: the sampler has a fixed time (SGDLD-noP), chosen so that it jumps as often as SGDLD with h."""
-
-    def run(cell: Cell) -> tuple[list[Number], Timing]:
-        target, truth = target_of(cell.target), _truth(data_seed, num_rows, num_distinct)
-        assert isinstance(target, TallLogisticRegression)
-        kernel = kernel_of(cell, target)
-        sees_batches = bool(kernel.needs)
-        # The random-walk oracle sees exact ratios at the price of a mini-batch: what no real sampler can.
-        is_charged_a_batch = sees_batches or cell.label("sampler") == "RWM-oracle"
-        begin = time.perf_counter()
-        if matched_step is not None:
-            kernel = _fixed_time(cell, target, matched_step)
-        tuning = time.perf_counter() - begin
-        result = sample(
-            jax.random.key(cell.seed), target, kernel,
-            num_chains=cell.budget.num_chains, num_warmup=cell.budget.num_warmup,
-            num_samples=cell.budget.num_samples, progress=False,
-            adaptation="auto" if cell.budget.num_warmup and not sees_batches else None,
-        )  # fmt: skip
-        check_complete(result)
-        price = target.batch_size if is_charged_a_batch else num_rows
-        timing = Timing(result.seconds, result.warmup_seconds + tuning, result.compile_seconds)
-        return _against_rows(result, truth, price, cell.budget.num_warmup), timing
-
-    return Experiment(run)
+    target: TallLogisticRegression = input_of(cell.target)
+    truth = _truth(data_seed, num_rows, num_distinct)
+    kernel = kernel_of(cell, target)
+    sees_batches = bool(kernel.needs)
+    # The random-walk oracle sees exact ratios at the price of a mini-batch: what no real sampler can.
+    is_charged_a_batch = sees_batches or cell.label("sampler") == "RWM-oracle"
+    begin = time.perf_counter()
+    if matched_step is not None:
+        kernel = _fixed_time(cell, target, matched_step)
+    tuning = time.perf_counter() - begin
+    adaptation = "auto" if cell.budget.num_warmup and not sees_batches else None
+    settings = {**asdict(cell.budget), "adaptation": adaptation, "progress": False}
+    result = sample(jax.random.key(cell.seed), target, kernel, **settings)
+    check_complete(result)
+    price = target.batch_size if is_charged_a_batch else num_rows
+    timing = Timing(result.seconds, result.warmup_seconds + tuning, result.compile_seconds)
+    return _against_rows(result, truth, price, cell.budget.num_warmup), timing
 
 
 def _against_rows(result: Result, truth: np.ndarray, price: int, num_before: int) -> list[Number]:
@@ -158,30 +164,26 @@ def _fixed_time(cell: Cell, target: TallLogisticRegression, jump: float) -> SGDL
     return kernel((low + high) / 2)
 
 
-def jump_rates(num_batches: int = 200) -> Experiment:
+@experiment
+def jump_rates(cell: Cell, num_batches: int = 200) -> Measured:
     """At the state that no flip improves: the spread of log10 Z over mini-batches, against that of gradient norms."""
+    target: TallLogisticRegression = input_of(cell.target)
+    x = jnp.asarray(target.mode(), target.space.dtype)
+    keys = random.split(random.as_threefry(jax.random.key(cell.seed)), num_batches)
 
-    def run(cell: Cell) -> tuple[list[Number], Timing]:
-        target = target_of(cell.target)
-        assert isinstance(target, TallLogisticRegression)
-        x = jnp.asarray(target.mode(), target.space.dtype)
-        keys = random.split(random.as_threefry(jax.random.key(cell.seed)), num_batches)
+    @jax.jit
+    def norm_and_rate(key: PRNGKeyArray) -> tuple[Array, Array]:
+        xi = target.draw(key, jnp.zeros((), jnp.int32))
+        gradient = jax.grad(lambda e: target.psi(e, xi))(target.space.embed(x))
+        return jnp.linalg.norm(gradient), logsumexp(evaluate_batch(target, x, xi).changes / 2) / jnp.log(10.0)
 
-        @jax.jit
-        def norm_and_rate(key: PRNGKeyArray) -> tuple[Array, Array]:
-            xi = target.draw(key, jnp.zeros((), jnp.int32))
-            gradient = jax.grad(lambda e: target.psi(e, xi))(target.space.embed(x))
-            return jnp.linalg.norm(gradient), logsumexp(evaluate_batch(target, x, xi).changes / 2) / jnp.log(10.0)
-
-        begin = time.perf_counter()
-        norms, rates = (np.asarray(part, np.float64) for part in jax.vmap(norm_and_rate)(keys))
-        order = np.argsort(norms)
-        numbers = [
-            Number("log10_jump_rate", float(rate), x=float(norm))
-            for norm, rate in zip(norms[order], rates[order], strict=True)
-        ]
-        numbers.append(Number("spread_of_log10_gradient_norm", float(np.ptp(np.log10(norms)))))
-        numbers.append(Number("spread_of_log10_jump_rate", float(np.ptp(rates))))
-        return numbers, Timing(time.perf_counter() - begin)
-
-    return Experiment(run)
+    begin = time.perf_counter()
+    norms, rates = (np.asarray(part, np.float64) for part in jax.vmap(norm_and_rate)(keys))
+    order = np.argsort(norms)
+    numbers = [
+        Number("log10_jump_rate", float(rate), x=float(norm))
+        for norm, rate in zip(norms[order], rates[order], strict=True)
+    ]
+    numbers.append(Number("spread_of_log10_gradient_norm", float(np.ptp(np.log10(norms)))))
+    numbers.append(Number("spread_of_log10_jump_rate", float(np.ptp(rates))))
+    return numbers, Timing(time.perf_counter() - begin)

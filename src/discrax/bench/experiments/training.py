@@ -29,7 +29,7 @@ from jaxtyping import Integer
 
 from discrax.bench.experiments.data import cache_folder
 from discrax.bench.plan.cell import Budget, Cell
-from discrax.bench.plan.measure import Experiment, Number, Timing, target_of
+from discrax.bench.plan.measure import Measured, Number, Timing, experiment, series, target_of
 from discrax.core.files import write_whole
 from discrax.core.target import Target
 from discrax.data import Images, load_images
@@ -50,37 +50,29 @@ def image_set(name: str) -> Images:
     return load_images(name)
 
 
+@experiment
 def likelihood(
-    width: int, num_blocks: int, learning_rate: float, buffer_size: int, num_temperatures: int
-) -> Experiment:
+    cell: Cell, width: int, num_blocks: int, learning_rate: float, buffer_size: int, num_temperatures: int
+) -> Measured:
     """A residual network trained with the cell's sampler, and the log-likelihood of test images."""
-
-    def run(cell: Cell) -> tuple[list[Number], Timing]:
-        images = cell.target()
-        trained = train_cell(
-            cell,
-            _network(images, width, num_blocks, cell.seed),
-            images,
-            sampler=cell.sampler(),
-            buffer_size=buffer_size,
-            optimiser=adam(learning_rate, max(1, cell.budget.num_samples // 5)),
-        )
-        numbers = [Number("diverged", float(trained.stopped is not None)), *training_numbers(trained)]
-        if trained.stopped is None:
-            numbers += _log_likelihood(cell, trained.ema, images, num_temperatures)
-        return numbers, time_training(trained)
-
-    return Experiment(run)
+    images = cell.target()
+    trained = train_cell(
+        cell,
+        _network(images, width, num_blocks, cell.seed),
+        images,
+        sampler=cell.sampler(),
+        buffer_size=buffer_size,
+        optimiser=adam(learning_rate, max(1, cell.budget.num_samples // 5)),
+    )
+    numbers = [Number("diverged", float(trained.stopped is not None)), *training_numbers(trained)]
+    if trained.stopped is None:
+        numbers += _log_likelihood(cell, trained.ema, images, num_temperatures)
+    return numbers, time_training(trained)
 
 
 def _log_likelihood(cell: Cell, model: Target, images: Images, num_temperatures: int) -> list[Number]:
-    found = ais(
-        jax.random.key(cell.seed),
-        model,
-        base=smoothed(images.mean, images.num_levels),
-        num_temperatures=num_temperatures,
-        progress=False,
-    )
+    base = smoothed(images.mean, images.num_levels)
+    found = ais(jax.random.key(cell.seed), model, base=base, num_temperatures=num_temperatures, progress=False)
     value, error = found.log_likelihood(model, images.binarise(0).test)
     return [
         Number("log_likelihood", value),
@@ -128,38 +120,27 @@ def _network(images: Images, width: int, num_blocks: int, seed: int) -> models.N
     return models.resnet(key, images.shape, width=width, num_blocks=num_blocks, frequencies=images.mean)
 
 
-def snapshots(num_shown: int = 16) -> Experiment:
+@experiment
+def snapshots(cell: Cell, num_shown: int = 16) -> Measured:
     """The chains after every `thinning` steps; the first `num_shown` of them as pictures."""
-
-    def run(cell: Cell) -> tuple[list[Number], Timing]:
-        target, budget = target_of(cell.target), cell.budget
-        begin = time.perf_counter()
-        shots = snapshots_of(
-            jax.random.key(cell.seed),
-            target,
-            cell.sampler(),
-            **_chain_settings(budget),
-        )
-        seconds = time.perf_counter() - begin
-        values = log_probs_of(target, shots.reshape(-1, *target.space.shape)).reshape(shots.shape[:2])
-        numbers = [Number("time_s", seconds)]
-        numbers += [
-            Number("log_prob", float(at.mean()), float(at.std()), x=float(budget.thinning * (place + 1)))
-            for place, at in enumerate(values)
-        ]
-        return numbers + pixels(shots[:, :num_shown], budget.thinning), Timing(seconds=seconds)
-
-    return Experiment(run)
+    target, budget = target_of(cell.target), cell.budget
+    begin = time.perf_counter()
+    shots = snapshots_of(jax.random.key(cell.seed), target, cell.sampler(), **_chain_settings(budget))
+    seconds = time.perf_counter() - begin
+    values = log_probs_of(target, shots.reshape(-1, *target.space.shape)).reshape(shots.shape[:2])
+    numbers = [Number("time_s", seconds)]
+    numbers += [
+        Number("log_prob", float(at.mean()), float(at.std()), x=float(budget.thinning * (place + 1)))
+        for place, at in enumerate(values)
+    ]
+    return numbers + pixels(shots[:, :num_shown], budget.thinning), Timing(seconds=seconds)
 
 
 def _chain_settings(budget: Budget) -> dict[str, Any]:
     """Chains that are looked at every `thinning` steps, `num_samples` times."""
-    steps = {
-        "num_warmup": budget.num_warmup,
-        "num_steps": budget.num_samples * budget.thinning,
-        "every": budget.thinning,
-    }
-    return {"num_chains": budget.num_chains, "progress": False} | steps
+    num_steps, every = budget.num_samples * budget.thinning, budget.thinning
+    chains = {"num_chains": budget.num_chains, "num_warmup": budget.num_warmup, "progress": False}
+    return chains | {"num_steps": num_steps, "every": every}
 
 
 def pixels(shots: Integer[np.ndarray, "snapshots shown height width"], every: int) -> list[Number]:
@@ -171,36 +152,28 @@ def pixels(shots: Integer[np.ndarray, "snapshots shown height width"], every: in
         )
     rows = shots.reshape(-1, width).astype(np.int64) @ (1 << np.arange(width, dtype=np.int64))
     shape = {"snapshots": num_snapshots, "shown": num_shown, "height": height, "width": width, "every": every}
-    return [Number(f"pixels_{name}", float(value)) for name, value in shape.items()] + [
-        Number("pixels", float(row), x=float(place)) for place, row in enumerate(rows)
-    ]
+    sizes = [Number(f"pixels_{name}", float(value)) for name, value in shape.items()]
+    return sizes + series("pixels", range(len(rows)), rows)
 
 
-def mixing_from_noise() -> Experiment:
+@experiment
+def mixing_from_noise(cell: Cell) -> Measured:
     """log pi of chains that begin as uniform noise, the same for all samplers, every `thinning` steps."""
-
-    def run(cell: Cell) -> tuple[list[Number], Timing]:
-        target, budget = target_of(cell.target), cell.budget
-        rng = np.random.default_rng(cell.seed)
-        starts = rng.integers(0, target.space.num_levels, (budget.num_chains, *target.space.shape)).astype(np.int8)
-        begin = time.perf_counter()
-        curve = mixing_curves(
-            jax.random.key(cell.seed),
-            target,
-            {"sampler": cell.sampler()},
-            init=starts,
-            **_chain_settings(budget),
-        )["sampler"]
-        seconds = time.perf_counter() - begin
-        spread = curve.error * math.sqrt(budget.num_chains)
-        numbers = [
-            Number("log_prob", float(mean), float(std), x=float(step))
-            for step, mean, std in zip(curve.steps, curve.mean, spread, strict=True)
-        ]
-        numbers += [Number("acceptance", curve.acceptance), Number("time_s", seconds)]
-        return numbers, Timing(seconds=seconds)
-
-    return Experiment(run)
+    target, budget = target_of(cell.target), cell.budget
+    rng = np.random.default_rng(cell.seed)
+    starts = rng.integers(0, target.space.num_levels, (budget.num_chains, *target.space.shape)).astype(np.int8)
+    begin = time.perf_counter()
+    curve = mixing_curves(
+        jax.random.key(cell.seed), target, {"sampler": cell.sampler()}, init=starts, **_chain_settings(budget)
+    )["sampler"]
+    seconds = time.perf_counter() - begin
+    spread = curve.error * math.sqrt(budget.num_chains)
+    numbers = [
+        Number("log_prob", float(mean), float(std), x=float(step))
+        for step, mean, std in zip(curve.steps, curve.mean, spread, strict=True)
+    ]
+    numbers += [Number("acceptance", curve.acceptance), Number("time_s", seconds)]
+    return numbers, Timing(seconds=seconds)
 
 
 # --- What they share -------------------------------------------------------------------------------------------------
@@ -241,10 +214,7 @@ def training_numbers(trained: Trained) -> list[Number]:
         return numbers
     numbers += [Number(name, float(curves[name][-1])) for name in ("gap", "acceptance", "jump", "gradient_norm")]
     numbers.append(Number("time_s", float(curves["seconds"][-1])))
-    return numbers + [
-        Number("gap_at_update", float(gap), x=float(update))
-        for update, gap in zip(curves["update"], curves["gap"], strict=True)
-    ]
+    return numbers + series("gap_at_update", curves["update"], curves["gap"])
 
 
 def time_training(trained: Trained) -> Timing:

@@ -178,10 +178,7 @@ class StepSearch(Windowed):
         best = jnp.where(better, jnp.clip(self.trial(plan), *limits)[0], plan.best)
         in_coarse = plan.turn < len(self.values)
         return SearchPlan(
-            plan.turn + 1,
-            best,
-            jnp.where(better, score, plan.score),
-            jnp.where(in_coarse, best, plan.coarse_best),
+            plan.turn + 1, best, jnp.where(better, score, plan.score), jnp.where(in_coarse, best, plan.coarse_best)
         )
 
     def best(self, plan: SearchPlan) -> Float[Array, " knobs"]:

@@ -1,15 +1,17 @@
 """What a cell measures: numbers, out of draws (`Measure`) or in a way of its own (`Experiment`)."""
 
 import math
-from collections.abc import Callable, Sequence
-from functools import lru_cache
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache, wraps
+from typing import Any, Concatenate, NamedTuple, ParamSpec
 
 from discrax.bench.plan.cell import Call, Cell
 from discrax.core.kernel import Kernel
 from discrax.core.target import Target
 from discrax.samplers import build_kernel
 from discrax.sampling import Result
+
+Settings = ParamSpec("Settings")
 
 
 class Number(NamedTuple):
@@ -21,6 +23,11 @@ class Number(NamedTuple):
     x: float | None = None
 
 
+def series(metric: str, places: Iterable[Any], values: Iterable[Any]) -> list[Number]:
+    """A number of the metric at each place."""
+    return [Number(metric, float(value), x=float(place)) for place, value in zip(places, values, strict=True)]
+
+
 class Timing(NamedTuple):
     """Where the seconds of a cell went; compilation is in neither of the others."""
 
@@ -29,10 +36,23 @@ class Timing(NamedTuple):
     compile_seconds: float = 0.0
 
 
+Measured = tuple[list[Number], Timing]
+
+
 class Experiment(NamedTuple):
     """A measure that does not sample: it makes numbers of a cell in its own way."""
 
-    run: Callable[[Cell], tuple[list[Number], Timing]]
+    run: Callable[[Cell], Measured]
+
+
+def experiment(run: Callable[Concatenate[Cell, Settings], Measured]) -> Callable[Settings, Experiment]:
+    """Decorates what an experiment does with a cell: a suite then calls it with its settings alone."""
+
+    @wraps(run)
+    def with_settings(*args: Settings.args, **kwargs: Settings.kwargs) -> Experiment:
+        return Experiment(lambda cell: run(cell, *args, **kwargs))
+
+    return with_settings
 
 
 class Measure(NamedTuple):
@@ -45,6 +65,12 @@ class Measure(NamedTuple):
 @lru_cache(maxsize=64)
 def target_of(call: Call) -> Target:
     """Cells share targets: each is built once a process."""
+    return call()
+
+
+@lru_cache(maxsize=4)
+def input_of(call: Call) -> Any:
+    """What a cell's target makes where a measure needs to know its kind, such as instances; the last few are kept."""
     return call()
 
 

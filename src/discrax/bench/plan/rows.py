@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from statistics import fmean, stdev
 from typing import Any
@@ -11,9 +11,22 @@ Row = dict[str, Any]
 Derive = Callable[[list[Row]], list[Row]]
 
 
+def group_by(rows: Iterable[Row], place: Callable[[Row], Any]) -> dict[Any, list[Row]]:
+    """Rows by their place, in the order in which the places come."""
+    groups: dict[Any, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(place(row), []).append(row)
+    return groups
+
+
 def relabel(row: Row, **labels: str) -> Row:
     """The row with these labels besides its own, or in their place."""
     return row | {"labels": row["labels"] | labels}
+
+
+def without(row: Row, *names: str) -> Row:
+    """The row without these labels."""
+    return row | {"labels": {name: value for name, value in row["labels"].items() if name not in names}}
 
 
 def only(**labels: str) -> Derive:
@@ -43,9 +56,7 @@ def _num_chains(settings: str) -> int | None:
 
 def over_seeds(rows: list[Row]) -> list[Row]:
     """Cells that differ only by their seeds as one: the mean and the standard deviation of each number."""
-    groups: dict[Any, list[Row]] = {}
-    for row in rows:
-        groups.setdefault((frozenset(row["labels"].items()), row["metric"], row["x"], row["status"]), []).append(row)
+    groups = group_by(rows, lambda row: (frozenset(row["labels"].items()), row["metric"], row["x"], row["status"]))
     merged = []
     for group in groups.values():
         values = [row["value"] for row in group if row["value"] is not None]

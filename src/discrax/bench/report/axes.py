@@ -21,7 +21,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
 
-from discrax.bench.plan.rows import Row, standard_error
+from discrax.bench.plan.rows import Row, group_by, standard_error
 from discrax.bench.report.looks import INK, RULE, name_of
 
 Options = dict[str, Any]
@@ -38,12 +38,9 @@ class Mean:
 
 def mean_by(rows: Sequence[Row], place: Callable[[Row], Any]) -> dict[Any, Mean]:
     """The mean of the values at each place, in order."""
-    groups: dict[Any, list[Row]] = {}
-    for row in rows:
-        groups.setdefault(place(row), []).append(row)
     return {
         key: Mean(fmean(row["value"] for row in group), math.hypot(*map(standard_error, group)) / len(group))
-        for key, group in sorted(groups.items())
+        for key, group in sorted(group_by(rows, place).items())
     }
 
 
@@ -76,10 +73,8 @@ def panel_title(row: Row, options: Options) -> str:
 
 def group_by_panel(rows: Sequence[Row], options: Options) -> dict[str, list[Row]]:
     """Rows by the title of their panel, in the order of its numbers and words."""
-    groups: dict[str, list[Row]] = {}
-    for row in sorted(rows, key=lambda row: _natural(row, options)):
-        groups.setdefault(panel_title(row, options), []).append(row)
-    return groups
+    ordered = sorted(rows, key=lambda row: _natural(row, options))
+    return group_by(ordered, lambda row: panel_title(row, options))
 
 
 def _natural(row: Row, options: Options) -> tuple:
@@ -89,9 +84,8 @@ def _natural(row: Row, options: Options) -> tuple:
 
 def group_by_hue(rows: Sequence[Row], options: Options) -> dict[str, list[Row]]:
     """Rows by the name of their line, in the order of the palette."""
-    groups: dict[str, list[Row]] = {}
-    for row in rows:
-        groups.setdefault(name_of(row["labels"], label_names(options, "hue", HUE)), []).append(row)
+    hue = label_names(options, "hue", HUE)
+    groups = group_by(rows, lambda row: name_of(row["labels"], hue))
     return dict(sorted(groups.items(), key=lambda item: _rank(item[0], options)))
 
 

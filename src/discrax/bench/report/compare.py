@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from discrax.bench.execute import store
-from discrax.bench.plan.rows import Row, standard_error
-from discrax.bench.report.grid import number_text
+from discrax.bench.plan.rows import Row, group_by, standard_error
+from discrax.bench.report.grid import markdown_table, number_text
 
 BEYOND_CHANCE = 3.0
 
@@ -87,9 +87,7 @@ class Comparison:
 
     def markdown(self, metrics: Iterable[str] = ()) -> str:
         """The table and the remarks as Markdown."""
-        cells = [_HEADS, ("---",) * len(_HEADS), *self.lines(metrics)]
-        table = "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in cells)
-        return "\n\n".join([table, *self.remarks()]) + "\n"
+        return "\n\n".join([markdown_table(_HEADS, self.lines(metrics)), *self.remarks()]) + "\n"
 
     def __rich__(self) -> Any:
         return self.table()
@@ -119,7 +117,7 @@ def compare_runs(run_a: str | Path, run_b: str | Path) -> Comparison:
 
 def compare_rows(rows_a: list[Row], rows_b: list[Row]) -> Comparison:
     """The rows of two runs; cells are paired by their ids, else by their labels and seeds."""
-    cells_a, cells_b = _by_cell(rows_a), _by_cell(rows_b)
+    cells_a, cells_b = (group_by(rows, lambda row: row["cell"]) for rows in (rows_a, rows_b))
     by_labels = {_identity(group[0]): id for id, group in cells_b.items()}
     pairs = {id: id if id in cells_b else by_labels.get(_identity(group[0])) for id, group in cells_a.items()}
     found = set(pairs.values())
@@ -161,13 +159,6 @@ def _differences(a: list[Row], b: list[Row]) -> list[Difference]:
 def _z(a: Row, b: Row) -> float | None:
     error = math.hypot(standard_error(a), standard_error(b))
     return (b["value"] - a["value"]) / error if error > 0 else None
-
-
-def _by_cell(rows: list[Row]) -> dict[str, list[Row]]:
-    cells: dict[str, list[Row]] = {}
-    for row in rows:
-        cells.setdefault(row["cell"], []).append(row)
-    return cells
 
 
 def _identity(row: Row) -> tuple:

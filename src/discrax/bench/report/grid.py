@@ -12,7 +12,7 @@ from typing import Any
 
 from discrax.bench.plan.cell import OF_SAMPLER
 from discrax.bench.plan.printed import NOT_LABELS, canonical, match_printed, printed_rows
-from discrax.bench.plan.rows import Row
+from discrax.bench.plan.rows import Row, group_by
 from discrax.bench.plan.suite import Table
 
 AT_PAR = 0.9
@@ -35,11 +35,6 @@ class Entry:
     is_unexplained: bool = False
     error: str | None = None
     remark: str = ""  # on the printed number
-
-    @property
-    def is_below(self) -> bool:
-        """Whether ours is clearly less than print."""
-        return self.shade in ("low", "bad")
 
 
 @dataclass(frozen=True)
@@ -135,24 +130,13 @@ def make_grid(table: Table, rows: Sequence[Row]) -> Grid:
         entries = []
         for column, text in columns.items():
             place = places.get((line, column), [])
-            labels = (
-                place[0]["labels"]
-                if place
-                else dict(zip(heads, head, strict=False)) | dict(zip(table.columns, text, strict=True))
-            )
+            named = dict(zip(heads, head, strict=False)) | dict(zip(table.columns, text, strict=True))
+            labels = place[0]["labels"] if place else named
             reference = match_printed(print_rows, table.metric, labels) if print_rows else None
             entries.append(_entry(table, place, labels, reference, footnotes))
         shown.append(Line(head, tuple(entries), line in printed_lines))
-    return Grid(
-        table.title,
-        table.metric,
-        table.compares,
-        bool(print_rows),
-        table.columns,
-        tuple(columns.values()),
-        tuple(shown),
-        tuple(footnotes),
-    )
+    inside = table.columns, tuple(columns.values()), tuple(shown), tuple(footnotes)
+    return Grid(table.title, table.metric, table.compares, bool(print_rows), *inside)
 
 
 def _belongs(row: Row, table: Table, print_rows: Sequence[Row], print_names: Sequence[str]) -> bool:
@@ -162,15 +146,13 @@ def _belongs(row: Row, table: Table, print_rows: Sequence[Row], print_names: Seq
         return False
     if any(name not in labels for name in table.columns):
         return False
-    fixed = [name for name in print_names if name not in (*table.columns, *table.rows, *OF_SAMPLER)]
-    return all(any(_same(labels[name], each[name]) for each in print_rows) for name in fixed if name in labels)
+    fixed = [name for name in print_names if name in labels and name not in (*table.columns, *table.rows, *OF_SAMPLER)]
+    return all(canonical(labels[name]) in {canonical(each[name]) for each in print_rows} for name in fixed)
 
 
 def _by_place(rows: Iterable[Row], heads: Sequence[str], columns: Sequence[str]) -> dict[Any, list[Row]]:
     """Rows by line and column. Of a grid of runs and the best of them, only the best, which has fewer labels, stays."""
-    places: dict[Any, list[Row]] = {}
-    for row in rows:
-        places.setdefault((_key(row["labels"], heads), _key(row["labels"], columns)), []).append(row)
+    places = group_by(rows, lambda row: (_key(row["labels"], heads), _key(row["labels"], columns)))
     for place, group in places.items():
         fewest = min(len(row["labels"]) for row in group)
         places[place] = [row for row in group if len(row["labels"]) == fewest]
@@ -205,14 +187,11 @@ def _entry(
     ratio = _ratio(value, paper, table.smaller_is_better)
     if ratio is None or not table.compares:
         return Entry("ok", value, std, paper, ratio, remark=remark)
-    number, is_unexplained = None, False
-    if ratio < AT_PAR:
-        texts = [each.text for each in table.notes if each.applies(dict(labels))]
-        is_unexplained = not texts
-        if texts:
-            if texts[0] not in footnotes:
-                footnotes.append(texts[0])
-            number = footnotes.index(texts[0]) + 1
+    texts = [each.text for each in table.notes if each.applies(dict(labels))] if ratio < AT_PAR else []
+    if texts and texts[0] not in footnotes:
+        footnotes.append(texts[0])
+    number = footnotes.index(texts[0]) + 1 if texts else None
+    is_unexplained = ratio < AT_PAR and not texts
     return Entry("ok", value, std, paper, ratio, shade(ratio), number, is_unexplained, remark=remark)
 
 
@@ -243,8 +222,10 @@ def _text(labels: Mapping[str, Any], names: Sequence[str]) -> tuple[str, ...]:
     return tuple(labels.get(name) or "" for name in names)
 
 
-def _same(a: str, b: str) -> bool:
-    return canonical(a) == canonical(b)
+def markdown_table(heads: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+    """A table of text as Markdown."""
+    cells = [heads, ["---"] * len(heads), *lines]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in cells)
 
 
 def ratio_text(ratio: float) -> str:

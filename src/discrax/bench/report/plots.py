@@ -173,19 +173,9 @@ def bars(rows: Sequence[Row], options: Options) -> Figure | None:
         hatch = ("", "///", "...", "xxx", "\\\\\\")[colours.count(look.colour) % 5]
         colours.append(look.colour)
         lowest = min([lowest, *heights])
-        ax.bar(
-            spots,
-            heights,
-            0.72 if is_alone else 0.92 * width,
-            yerr=spreads if any(spreads) else None,
-            error_kw={"ecolor": INK, "elinewidth": 0.8},
-            color=look.colour,
-            alpha=0.85,
-            hatch=hatch,
-            edgecolor="white",
-            linewidth=0,
-            label=name,
-        )
+        errors = {"yerr": spreads, "error_kw": {"ecolor": INK, "elinewidth": 0.8}} if any(spreads) else {}
+        inside = {"color": look.colour, "alpha": 0.85, "hatch": hatch, "edgecolor": "white", "linewidth": 0}
+        ax.bar(spots, heights, 0.72 if is_alone else 0.92 * width, label=name, **inside, **errors)
     if is_alone:
         axes.name_ticks(ax, names)
     else:
@@ -245,14 +235,5 @@ def _sheet(lines: np.ndarray, shape: Mapping[str, int]) -> np.ndarray:
     return np.concatenate(list(blocks), axis=1)
 
 
-KINDS: dict[str, Callable[[Sequence[Row], Options], Figure | None]] = {
-    "curve": curve,
-    "efficiency": efficiency,
-    "slopes": slopes,
-    "errors": errors,
-    "boxes": boxes,
-    "heat": heat,
-    "weights": weights,
-    "bars": bars,
-    "pictures": pictures,
-}
+_DRAW = (curve, efficiency, slopes, errors, boxes, heat, weights, bars, pictures)
+KINDS: dict[str, Callable[[Sequence[Row], Options], Figure | None]] = {each.__name__: each for each in _DRAW}

@@ -40,14 +40,8 @@ def efficiency(rows: Sequence[Row], options: Options) -> Figure | None:
             if theory:
                 a = np.linspace(0.004, 0.996, 200)
                 shape = expected(theory, a)
-                ax.plot(
-                    a,
-                    shape * _smooth_maximum(rate, value) / shape.max(),
-                    color=look.colour,
-                    lw=1.2,
-                    alpha=0.8,
-                    ls="--" if look.is_hollow else "-",
-                )
+                shape = shape * _smooth_maximum(rate, value) / shape.max()
+                ax.plot(a, shape, color=look.colour, lw=1.2, alpha=0.8, ls="--" if look.is_hollow else "-")
                 marked.add(_RATES[theory])
         for rate in sorted(marked):
             ax.axvline(rate, color=INK, lw=0.8, ls=(0, (4, 3)), alpha=0.6, label=f"{rate:g}, best in theory")
@@ -139,9 +133,8 @@ def weights(rows: Sequence[Row], options: Options) -> Figure | None:
     colours = matplotlib.colormaps["viridis"](np.linspace(0.3, 0.88, len(scales)))
     best = []
     for scale, colour in zip(scales, colours, strict=True):
-        places = axes.mean_by(
-            [row for row in rows if axes.label_number(row, hue) == scale], lambda row: axes.label_number(row, x)
-        )
+        some = [row for row in rows if axes.label_number(row, hue) == scale]
+        places = axes.mean_by(some, lambda row: axes.label_number(row, x))
         values = [each.value for each in places.values()]
         left.plot(list(places), values, "-", color=colour, lw=1.5, label=f"{scale:g}")
         top = max(places, key=lambda place: places[place].value)
@@ -150,12 +143,10 @@ def weights(rows: Sequence[Row], options: Options) -> Figure | None:
     axes.set_scales(left, {"logy": True} | options, xs=None)
     left.set_xlabel(options.get("xlabel", x))
     left.set_ylabel(options.get("ylabel", words(metric)))
-    handles, names = left.get_legend_handles_labels()
-    figure.legend(
-        handles, names, title=hue, loc="outside right center", frameon=False, fontsize=8.5, labelcolor=INK
-    ).get_title().set(color=INK, fontsize=8.5)
-    finite = [(scale, top, colour) for scale, top, colour in zip(scales, best, colours, strict=True) if scale > 0]
-    finite = [each for each in finite if math.isfinite(each[0])]
+    looks = {"frameon": False, "fontsize": 8.5, "labelcolor": INK, "loc": "outside right center"}
+    legend = figure.legend(*left.get_legend_handles_labels(), title=hue, **looks)
+    legend.get_title().set(color=INK, fontsize=8.5)
+    finite = [each for each in zip(scales, best, colours, strict=True) if 0 < each[0] < math.inf]
     sigma0 = options.get("sigma0") or fit_sigma0([each[0] for each in finite], [each[1] for each in finite])
     ratios = [scale / sigma0 for scale, _, _ in finite]
     r = np.logspace(math.log10(min(ratios, default=0.1)) - 0.5, math.log10(max(ratios, default=10)) + 0.5, 200)

@@ -4,15 +4,16 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from textwrap import indent
 from typing import Any
 
 from discrax.bench.execute import store
-from discrax.bench.plan.cell import OF_SAMPLER, Cell
+from discrax.bench.plan.cell import OF_SAMPLER
 from discrax.bench.plan.printed import canonical
 from discrax.bench.plan.rows import Row
 from discrax.bench.plan.suite import Figure, Size, Suite, Table, find
 from discrax.bench.report import plots
-from discrax.bench.report.grid import Entry, Grid, make_grid, number_text, ratio_text
+from discrax.bench.report.grid import Entry, Grid, make_grid, markdown_table, number_text, ratio_text
 from discrax.bench.report.looks import Style, name_of
 from discrax.bench.report.looks import palette as palette_of
 from discrax.bench.report.page import Document, Failure, Plot, Section, anchor, render, svg_of
@@ -38,9 +39,7 @@ def make_document(run_dir: Path) -> Document:
     """What there is to show of a run."""
     about, rows = store.read_about(run_dir), store.read_rows(run_dir)
     suites, size = suites_of(about), Size(about.get("size", Size.DEFAULT))
-    planned: dict[str, dict[str, Cell]] = {
-        suite.name: {cell.id: cell for cell in suite.cells(size)} for suite in suites
-    }
+    planned = {suite.name: {cell.id: cell for cell in suite.cells(size)} for suite in suites}
     order = {id: place for place, id in enumerate(id for cells in planned.values() for id in cells)}
     rows.sort(key=lambda row: order.get(row["cell"], len(order)))
     strangers = [row for row in rows if not any(row["cell"] in cells for cells in planned.values())]
@@ -66,12 +65,8 @@ def make_document(run_dir: Path) -> Document:
     num_missing = len({id for cells in planned.values() for id in cells} - {row["cell"] for row in rows})
     names = [suite.name for suite in suites]
     names = names if len(names) < 3 else list(dict.fromkeys(name.partition("/")[0] for name in names))
-    return Document(
-        f"Benchmark: {', '.join(names)}",
-        _facts(run_dir, about, rows, num_missing),
-        tuple(sections),
-        tuple(failed.values()),
-    )
+    facts = _facts(run_dir, about, rows, num_missing)
+    return Document(f"Benchmark: {', '.join(names)}", facts, tuple(sections), tuple(failed.values()))
 
 
 def suites_of(about: dict[str, Any]) -> list[Suite]:
@@ -144,7 +139,7 @@ def to_markdown(document: Document) -> str:
     parts = [f"# {document.title}", "\n".join(f"- {name}: {value}" for name, value in document.facts)]
     if document.grids:
         heads = ("table", "metric", "median ratio", "ratio >= 0.9")
-        parts += ["## Summary", _table(heads, map(_summary, document.grids))]
+        parts += ["## Summary", markdown_table(heads, map(_summary, document.grids))]
     for section in document.sections:
         parts += [f"## {section.name}", section.about]
         for exhibit in section.exhibits:
@@ -155,12 +150,14 @@ def to_markdown(document: Document) -> str:
             parts.append(f"{exhibit.metric}: ours / paper / ratio" if exhibit.has_print else exhibit.metric)
             heads = ("sampler", *(_column(exhibit, column) for column in exhibit.columns))
             lines = ((" ".join(filter(None, line.head)), *map(_place, line.entries)) for line in exhibit.lines)
-            parts.append(_table(heads, lines))
+            parts.append(markdown_table(heads, lines))
             if exhibit.footnotes:
                 parts.append("\n".join(f"{place}. {text}" for place, text in enumerate(exhibit.footnotes, 1)))
     if document.failures:
         parts.append("## Failed cells")
-        parts += [f"{each.name}:\n\n{_indent(each.error)}" for each in document.failures]
+    for failure in document.failures:
+        error = indent(failure.error.strip(), "    ", lambda line: True)
+        parts.append(f"{failure.name}:\n\n{error}")
     return "\n\n".join(parts) + "\n"
 
 
@@ -176,19 +173,9 @@ def _column(grid: Grid, column: Sequence[str]) -> str:
 
 def _place(entry: Entry) -> str:
     if entry.ours is None:
-        return ("failed" if entry.status == "failed" else "-") + (
-            f" / {number_text(entry.paper)}" if entry.paper is not None else ""
-        )
+        printed = f" / {number_text(entry.paper)}" if entry.paper is not None else ""
+        return ("failed" if entry.status == "failed" else "-") + printed
     text = number_text(entry.ours) + (f" ± {number_text(entry.std)}" if entry.std is not None else "")
     if entry.ratio is not None:
         text += f" / {number_text(entry.paper)} / {ratio_text(entry.ratio)}"
     return text + (f" [{entry.footnote}]" if entry.footnote else "") + (" unexplained" if entry.is_unexplained else "")
-
-
-def _table(heads: Sequence[str], lines: Any) -> str:
-    cells = [heads, ["---"] * len(heads), *lines]
-    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in cells)
-
-
-def _indent(text: str) -> str:
-    return "\n".join(f"    {line}" for line in text.strip().splitlines())

@@ -26,7 +26,12 @@ def read_metis(text: Text) -> Graph:
     numbers, rows = _body(text, header, kept[1:])
     counts = np.array([len(row.split()) for row in rows], np.int64)
     leading, step = header.has_sizes + header.has_node_weights, 1 + header.has_weights
-    _check_columns(text, header, numbers, rows, (counts < leading) | ((counts - leading) % step != 0))
+    is_wrong = (counts < leading) | ((counts - leading) % step != 0)
+    if is_wrong.any():
+        row = int(np.argmax(is_wrong))
+        form = ["size"] * header.has_sizes + ["weight"] * header.has_node_weights
+        form += ["j", "w", "..."] if header.has_weights else ["j", "..."]
+        raise text.error(numbers[row], f"Expected `{' '.join(form)}`, but got {shorten(rows[row])}.")
     values = _values(text, header, numbers, rows)
     node = np.repeat(np.arange(header.num_nodes), counts)
     column = np.arange(len(values)) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -76,14 +81,6 @@ def _body(text: Text, header: _Header, kept: list[tuple[int, str]]) -> tuple[lis
     if len(kept) < header.num_nodes:
         raise text.error(kept[-1][0] if kept else header.line, f"{announces} the file ends after {len(kept)}.")
     return [number for number, _ in kept], [line for _, line in kept]
-
-
-def _check_columns(text: Text, header: _Header, numbers: list[int], rows: list[str], is_wrong: np.ndarray) -> None:
-    if is_wrong.any():
-        row = int(np.argmax(is_wrong))
-        form = ["size"] * header.has_sizes + ["weight"] * header.has_node_weights
-        form += ["j", "w", "..."] if header.has_weights else ["j", "..."]
-        raise text.error(numbers[row], f"Expected `{' '.join(form)}`, but got {shorten(rows[row])}.")
 
 
 def _values(text: Text, header: _Header, numbers: list[int], rows: list[str]) -> np.ndarray:

@@ -219,18 +219,20 @@ def _non_quadratic(
         few = sigmas[::2] if effort is Size.QUICK else sigmas
         yield from _grid(effort, task, made, "AB-trace", few, alphas, burns_in=True)
 
-    def tuned(rows: list[Row]) -> list[Row]:
-        return [row for row in only(task=task)(rows) if "sigma" not in row["labels"]]
-
-    def fixed(rows: list[Row]) -> list[Row]:
-        return [row for row in only(task=task)(rows) if "sigma" in row["labels"]]
+    def cells_with(fixed: bool) -> Derive:
+        return lambda rows: [row for row in only(task=task)(rows) if ("sigma" in row["labels"]) == fixed]
 
     return suite(
         f"any-scale/figure{number:02}",
         about,
-        figure(f"ESS per 10,000 queries, {about}", "bars", tuned, metric="ESS_n"),
-        figure(f"ESS per step of the chains, {about}", "boxes", tuned, metric="ESS_chain"),
-        figure(f"ESS per step of AB-trace at fixed (sigma, alpha), {about}", "heat", fixed, metric="ESS_per_step"),
+        figure(f"ESS per 10,000 queries, {about}", "bars", cells_with(fixed=False), metric="ESS_n"),
+        figure(f"ESS per step of the chains, {about}", "boxes", cells_with(fixed=False), metric="ESS_chain"),
+        figure(
+            f"ESS per step of AB-trace at fixed (sigma, alpha), {about}",
+            "heat",
+            cells_with(fixed=True),
+            metric="ESS_per_step",
+        ),
     )(cells)
 
 

@@ -20,7 +20,7 @@ _BUDGETS = {
 @suite(
     "discs/figure05",
     "RBMs trained on MNIST, with 25 and 200 hidden units",
-    *discs.comparison("RBM on MNIST", "rbm", ("kind",)),
+    *discs.comparison("RBM on MNIST", "rbm", "kind"),
 )
 def figure05(size: Size) -> Iterator[Cell]:
     yield from (cell for cell in discs.figure16.cells(size) if (cell.label("kind") or "").startswith("binary"))
@@ -48,11 +48,7 @@ _EXHIBITS: tuple[Figure, ...] = (
 )  # fmt: skip
 
 
-@suite(
-    "discs/figure06",
-    "chains on a residual network trained on MNIST (quick: on digits of 8 x 8 pixels)",
-    *_EXHIBITS,
-)
+@suite("discs/figure06", "chains on a residual network trained on MNIST (quick: on digits of 8 x 8 pixels)", *_EXHIBITS)
 def figure06(size: Size) -> Iterator[Cell]:
     yield from _snapshots(data_sets(size)[:1], size)
 

@@ -43,10 +43,8 @@ def satlib_mis(count: int) -> Instances:
     formulas = [_formulas(name) for name in names]
     turns = [clauses[i] for i in range(max(map(len, formulas))) for clauses in formulas if i < len(clauses)]
     _check_count(count, len(turns))
-    chosen = turns[:count]
-    return Instances(
-        tuple(MIS(conflict_graph(clauses)) for clauses in chosen), tuple(float(len(clauses)) for clauses in chosen)
-    )
+    problems = tuple(MIS(conflict_graph(clauses)) for clauses in turns[:count])
+    return Instances(problems, tuple(float(len(clauses)) for clauses in turns[:count]))
 
 
 def _formulas(name: str) -> np.ndarray:
@@ -88,10 +86,8 @@ def twitter_clique(count: int) -> Instances:
         Graph.from_edges(edges[offset[i] : offset[i + 1]].astype(np.int64), num_nodes=int(sizes[i]))
         for i in range(count)
     ]
-    return Instances(
-        tuple(map(MaxClique, graphs)),
-        _remember("largest clique", graphs, lambda: [clique_number(graph) for graph in graphs]),
-    )
+    sizes = _remember("largest clique", graphs, lambda: [clique_number(graph) for graph in graphs])
+    return Instances(tuple(map(MaxClique, graphs)), sizes)
 
 
 def clique_number(graph: Graph) -> int:
@@ -118,13 +114,9 @@ def _with_references(problems: Iterable[MaxCut]) -> Instances:
     problems = tuple(problems)
 
     def best_cuts() -> list[float]:
+        steps, chains = _REFERENCE_SWEEPS, _REFERENCE_CHAINS
         found = solve_many(
-            jax.random.key(0),
-            problems,
-            method="sites",
-            num_steps=_REFERENCE_SWEEPS,
-            num_chains=_REFERENCE_CHAINS,
-            progress=False,
+            jax.random.key(0), problems, method="sites", num_steps=steps, num_chains=chains, progress=False
         )
         check_complete(*found)
         return [solution.objective for solution in found]

@@ -49,11 +49,14 @@ def network_graph(name: str, training: bool = True) -> Graph:
 Parameter = Callable[..., Array]
 
 
+Sides = int | tuple[int, int]
+
+
 def _conv(
     parameter: Parameter,
     x: Array,
     channels: int,
-    size: int | tuple[int, int],
+    size: Sides,
     stride: int = 1,
     padding: str = "SAME",
     bias: bool = True,
@@ -85,14 +88,17 @@ def _mean_pool(x: Array) -> Array:
     return lax.reduce_window(x, 0.0, lax.add, (1, 3, 3, 1), (1, 1, 1, 1), "SAME") / 9
 
 
-def _flat(x: Array) -> Array:
-    return x.reshape(x.shape[0], -1)
+def _classify(parameter: Parameter, x: Array, hidden: Sequence[int] = (4096, 4096), num_classes: int = 1000) -> Array:
+    x = x.reshape(x.shape[0], -1)
+    for features in hidden:
+        x = jax.nn.relu(_dense(parameter, x, features))
+    return _dense(parameter, x, num_classes)
 
 
 def _mnist_conv(parameter: Parameter, x: Array) -> Array:
     for channels in (32, 64):
         x = _max_pool(jax.nn.relu(_conv(parameter, x, channels, 5)), 2, 2)
-    return _dense(parameter, jax.nn.relu(_dense(parameter, _flat(x), 1024)), 10)
+    return _classify(parameter, x, (1024,), 10)
 
 
 def _alexnet(parameter: Parameter, x: Array) -> Array:
@@ -100,10 +106,7 @@ def _alexnet(parameter: Parameter, x: Array) -> Array:
     x = _max_pool(jax.nn.relu(_conv(parameter, x, 256, 5)), 3, 2)
     for channels in (384, 384, 256):
         x = jax.nn.relu(_conv(parameter, x, channels, 3))
-    x = _flat(_max_pool(x, 3, 2))
-    for features in (4096, 4096):
-        x = jax.nn.relu(_dense(parameter, x, features))
-    return _dense(parameter, x, 1000)
+    return _classify(parameter, _max_pool(x, 3, 2))
 
 
 def _vgg16(parameter: Parameter, x: Array) -> Array:
@@ -111,10 +114,7 @@ def _vgg16(parameter: Parameter, x: Array) -> Array:
         for _ in range(depth):
             x = jax.nn.relu(_conv(parameter, x, channels, 3))
         x = _max_pool(x, 2, 2)
-    x = _flat(x)
-    for features in (4096, 4096):
-        x = jax.nn.relu(_dense(parameter, x, features))
-    return _dense(parameter, x, 1000)
+    return _classify(parameter, x)
 
 
 def _resnet50(parameter: Parameter, x: Array) -> Array:
@@ -133,10 +133,10 @@ def _resnet50(parameter: Parameter, x: Array) -> Array:
 
 
 def _inception_v3(parameter: Parameter, x: Array) -> Array:
-    def conv(x: Array, channels: int, size: int | tuple[int, int], stride: int = 1, padding: str = "SAME") -> Array:
+    def conv(x: Array, channels: int, size: Sides, stride: int = 1, padding: str = "SAME") -> Array:
         return jax.nn.relu(_batch_norm(parameter, _conv(parameter, x, channels, size, stride, padding, bias=False)))
 
-    def chain(x: Array, *layers: tuple[int, int | tuple[int, int]]) -> Array:
+    def chain(x: Array, *layers: tuple[int, Sides]) -> Array:
         for channels, size in layers:
             x = conv(x, channels, size)
         return x

@@ -10,49 +10,32 @@ from discrax.bench.plan.cell import Cell
 from discrax.bench.plan.rows import Row, name_panels, relabel
 from discrax.bench.plan.suite import Figure, Size, Table, figure, note, suite
 
-_NOTES = (
-    *(
-        note(
-            "The time is the paper's, for graphs with several times as many nodes; the search stays about where it "
-            "began. Whether the size of the graphs is why was not tested.",
-            sampler=sampler,
-        )
-        for sampler in ("DLMC-nA", "DLMCf-nA")
-    ),
+_TIME = (
+    "The time is the paper's, for graphs with several times as many nodes; the search stays about where it began. "
+    "Whether the size of the graphs is why was not tested."
 )
+_NOTES = (note(_TIME, sampler="DLMC-nA"), note(_TIME, sampler="DLMCf-nA"))
 
 
 def _late(metric: str, rows: list[Row]) -> list[Row]:
     """Of the series of a metric what is near the best: the first states are so bad that they would hide the rest."""
     best: dict[str, float] = {}
+    rows = [row for row in rows if row["metric"] == metric and row["value"] is not None]
     for row in rows:
-        if row["metric"] == metric and row["x"] is not None and row["value"] is not None:
-            model = row["labels"]["model"]
-            best[model] = max(best.get(model, row["value"]), row["value"])
-    return [
-        row
-        for row in rows
-        if row["metric"] == metric and row["value"] is not None and row["value"] >= 0.8 * best[row["labels"]["model"]]
-    ]
+        model = row["labels"]["model"]
+        best[model] = max(best.get(model, row["value"]), row["value"])
+    return [row for row in rows if row["value"] >= 0.8 * best[row["labels"]["model"]]]
 
 
-def progress(what: str, title: str, names: tuple[str, ...]) -> tuple[Figure, ...]:
+def progress(what: str, title: str, *names: str) -> tuple[Figure, ...]:
     """The best so far ("best", or "ratio" to the reference) against steps and against seconds."""
     words = "ratio to the reference" if what == "ratio" else "best so far"
     panel = name_panels(*names)
 
     def one(metric: str, axis: str) -> Figure:
-        return figure(
-            f"{title}: {words} against {axis}",
-            "errors",
-            lambda rows: _late(metric, panel(rows)),
-            metrics=(metric,),
-            panels=("model",),
-            logx=True,
-            logy=False,
-            xlabel=axis,
-            ylabel=words,
-        )
+        shown = {"metrics": (metric,), "panels": ("model",), "logx": True, "logy": False, "xlabel": axis}
+        about = f"{title}: {words} against {axis}"
+        return figure(about, "errors", lambda rows: _late(metric, panel(rows)), **shown, ylabel=words)
 
     return one(f"{what}_so_far", "steps"), one(f"{what}_by_second", "seconds")
 
@@ -94,7 +77,7 @@ def table05(size: Size) -> Iterator[Cell]:
 @suite(
     "discs/figure12",
     "independent sets: progress of the search",
-    *progress("best", "Independent sets", ("graph_set", "density")),
+    *progress("best", "Independent sets", "graph_set", "density"),
 )
 def figure12(size: Size) -> Iterator[Cell]:
     yield from tasks.cells_of((*tasks.ER_MIS, tasks.SATLIB_MIS), size)
@@ -139,7 +122,7 @@ def table06(size: Size) -> Iterator[Cell]:
     yield from tasks.cells_of(tasks.CLIQUES, size)
 
 
-@suite("discs/figure14", "cliques: progress of the search", *progress("ratio", "Cliques", ("graph_set",)))
+@suite("discs/figure14", "cliques: progress of the search", *progress("ratio", "Cliques", "graph_set"))
 def figure14(size: Size) -> Iterator[Cell]:
     yield from tasks.cells_of(tasks.CLIQUES, size)
 
@@ -148,12 +131,10 @@ def figure14(size: Size) -> Iterator[Cell]:
     "discs/table07",
     "cuts of random graphs and of the Optsicom set",
     *_tables(
-        7,
-        "Cut over the reference (ours: best known, or 8 anneals of 4,000 sweeps; print: Gurobi for an hour)",
-        "ratio",
-        ("graph_set", "num_nodes"),
+        7, "Cut over the reference (ours: best known, or 8 anneals of 4,000 sweeps; print: Gurobi for an hour)",
+        "ratio", ("graph_set", "num_nodes"),
     ),
-)
+)  # fmt: skip
 def table07(size: Size) -> Iterator[Cell]:
     yield from tasks.cells_of(tasks.cuts(size), size)
 
@@ -161,13 +142,13 @@ def table07(size: Size) -> Iterator[Cell]:
 @suite(
     "discs/figure04",
     "cuts of Erdos-Renyi graphs: progress of the search",
-    *progress("ratio", "Cuts", ("graph_set", "num_nodes")),
+    *progress("ratio", "Cuts", "graph_set", "num_nodes"),
 )
 def figure04(size: Size) -> Iterator[Cell]:
     yield from tasks.cells_of(tasks.er_cuts(size), size)
 
 
-@suite("discs/figure15", "cuts: progress of the search", *progress("ratio", "Cuts", ("graph_set", "num_nodes")))
+@suite("discs/figure15", "cuts: progress of the search", *progress("ratio", "Cuts", "graph_set", "num_nodes"))
 def figure15(size: Size) -> Iterator[Cell]:
     yield from tasks.cells_of(tasks.cuts(size), size)
 

@@ -21,7 +21,9 @@ SAMPLERS = {
     "DLMC": call("discrax.samplers:dlmc"),
     "DLMCf": call("discrax.samplers:dlmcf"),
 }
-_SCALES = {"GWG": (1.0, 10.0, 100.0), "PAS": (1.0, 10.0, 100.0), "DMALA": None, "DLMC": None, "DLMCf": None}
+_SEARCH, _PATHS = "discrax.bench.papers.rules:StepSearch", (1.0, 10.0, 100.0)
+_SEARCHES = {name: call(_SEARCH, values=_PATHS) for name in ("GWG", "PAS")}
+_SEARCHES |= {name: call(_SEARCH) for name in ("DMALA", "DLMC", "DLMCf")}
 _LONG, _SHORT = 1_000_000, 100_000  # steps of the paper, in sweeps and elsewhere; half are burn-in
 
 
@@ -52,14 +54,8 @@ def model(
         if name in without:
             continue
         choices: list[tuple[str, Any]] = [(name, "auto")]
-        if with_search and name in _SCALES:
-            values = _SCALES[name]
-            choices.append(
-                (
-                    f"{name}-search",
-                    call("discrax.bench.papers.rules:StepSearch", **({"values": values} if values else {})),
-                )
-            )
+        if with_search and name in _SEARCHES:
+            choices.append((f"{name}-search", _SEARCHES[name]))
         for shown, adaptation in choices:
             yield Cell(
                 labels=(*labels.items(), ("sampler", shown)),
@@ -72,20 +68,19 @@ def model(
             )
 
 
-def sweep(title: str, task: str, x: str) -> tuple[Figure, Figure]:
+_ESS = {"ESS_n": "ESS per 10,000 queries", "ESS_t": "ESS per second"}
+
+
+def sweep(title: str, task: str, x: str) -> list[Figure]:
     """Two figures: ESS per query and per second against a label."""
-    return tuple(
-        figure(f"{what}, {title}", "curve", only(task=task), x=x, y=metric, logx=True, logy=True)
-        for metric, what in (("ESS_n", "ESS per 10,000 queries"), ("ESS_t", "ESS per second"))
-    )  # pyright: ignore[reportReturnType]
+    shared = {"kind": "curve", "derive": only(task=task), "x": x}
+    return [figure(f"{what}, {title}", **shared, y=metric, logx=True, logy=True) for metric, what in _ESS.items()]
 
 
-def comparison(title: str, task: str, panels: tuple[str, ...]) -> tuple[Figure, Figure]:
+def comparison(title: str, task: str, *panels: str) -> list[Figure]:
     """Two figures: ESS per query and per second of all samplers, side by side."""
-    return tuple(
-        figure(f"{what}, {title}", "bars", only(task=task), metric=metric, panels=panels, hue=("sampler",))
-        for metric, what in (("ESS_n", "ESS per 10,000 queries"), ("ESS_t", "ESS per second"))
-    )  # pyright: ignore[reportReturnType]
+    shared = {"kind": "bars", "derive": only(task=task), "panels": panels, "hue": ("sampler",)}
+    return [figure(f"{what}, {title}", metric=metric, **shared) for metric, what in _ESS.items()]
 
 
 def _ising(side: int, temperature: str) -> Call:
@@ -101,7 +96,6 @@ def figure01(effort: Size) -> Iterator[Cell]:
 
 
 BETAS = tuple(round(0.1607 + 0.04 * k, 4) for k in range(16))
-CRITICAL = 0.4407
 _INFORMED = {"GWG": "gwg", "PAS": "pas", "DMALA": "dmala", "DLMC": "dlmc"}
 
 
@@ -109,17 +103,11 @@ _INFORMED = {"GWG": "gwg", "PAS": "pas", "DMALA": "dmala", "DLMC": "dlmc"}
     "discs/figure02",
     "Ising without field: weight functions sqrt(t) and t/(t+1) against inverse temperature",
     figure(
-        "ESS per step against inverse temperature",
-        "curve",
-        only(task="ising-temperatures"),
-        x="beta",
-        y="ESS_per_step",
-        logy=True,
-        panels=("side", "sampler"),
-        hue=("weight_fn",),
+        "ESS per step against inverse temperature", "curve", only(task="ising-temperatures"),
+        x="beta", y="ESS_per_step", logy=True, panels=("side", "sampler"), hue=("weight_fn",),
         xlabel="inverse temperature (critical: 0.4407)",
     ),
-)
+)  # fmt: skip
 def figure02(effort: Size) -> Iterator[Cell]:
     """Chains begin with all spins up: below the critical temperature a random start would freeze into domains."""
     steps = {Size.QUICK: Budget(4, 150, 200), Size.DEFAULT: Budget(50, 2_000, 8_000)}
@@ -139,14 +127,8 @@ def figure02(effort: Size) -> Iterator[Cell]:
 
 
 def _potts(side: int, levels: int) -> Call:
-    return call(
-        "discrax.bench.papers.discs.targets:potts_disc",
-        side=side,
-        num_levels=levels,
-        coupling=1.0,
-        mean=0.5,
-        spread=1.5,
-    )
+    settings = {"side": side, "num_levels": levels, "coupling": 1.0, "mean": 0.5, "spread": 1.5}
+    return call("discrax.bench.papers.discs.targets:potts_disc", **settings)
 
 
 @suite("discs/figure03", "Potts: ESS against the number of levels", *sweep("Potts 30 x 30", "potts-levels", "levels"))
@@ -160,7 +142,7 @@ def figure03(effort: Size) -> Iterator[Cell]:
 @suite(
     "discs/figure07",
     "independent bits: temperature and number of sites",
-    *comparison("independent bits", "bernoulli", ("temperature",)),
+    *comparison("independent bits", "bernoulli", "temperature"),
     *sweep("independent bits", "bernoulli-sizes", "sites"),
 )
 def figure07(effort: Size) -> Iterator[Cell]:
@@ -181,9 +163,8 @@ def figure07(effort: Size) -> Iterator[Cell]:
 )
 def figure08(effort: Size) -> Iterator[Cell]:
     def made(sites: int, levels: int) -> Call:
-        return call(
-            "discrax.bench.papers.discs.targets:normal_categorical", num_sites=sites, num_levels=levels, spread=1.5
-        )
+        settings = {"num_sites": sites, "num_levels": levels, "spread": 1.5}
+        return call("discrax.bench.papers.discs.targets:normal_categorical", **settings)
 
     for sites in (250, 2_000, 32_000, 512_000):
         yield from model({"task": "categorical-sizes", "sites": str(sites)}, made(sites, 4), effort, 4 * sites)
@@ -193,7 +174,7 @@ def figure08(effort: Size) -> Iterator[Cell]:
         yield from model(labels, made(2_000, levels), effort, 2_000 * levels, without=without)
 
 
-@suite("discs/figure09", "Ising 50 x 50: temperature", *comparison("Ising 50 x 50", "ising", ("temperature",)))
+@suite("discs/figure09", "Ising 50 x 50: temperature", *comparison("Ising 50 x 50", "ising", "temperature"))
 def figure09(effort: Size) -> Iterator[Cell]:
     for temperature in ("high", "low"):
         labels = {"task": "ising", "temperature": temperature}
@@ -206,26 +187,20 @@ def figure10(effort: Size) -> Iterator[Cell]:
         yield from model({"task": "potts-sizes", "sites": str(side**2)}, _potts(side, 4), effort, 4 * side**2)
 
 
-@suite(
-    "discs/figure11",
-    "factorial hidden Markov models, binary and categorical",
-    *comparison("FHMM", "fhmm", ("kind",)),
-)
+@suite("discs/figure11", "factorial hidden Markov models, binary and categorical", *comparison("FHMM", "fhmm", "kind"))
 def figure11(effort: Size) -> Iterator[Cell]:
     for kind, length, factors in (("binary high", 200, 50), ("binary low", 1_000, 10)):
         made = call("discrax.targets:FHMM.simulated", seed=0, length=length, num_factors=factors, noise_variance=4.0)
         labels = {"task": "fhmm", "kind": kind}
         yield from model(labels, made, effort, length * factors, paper_steps=_SHORT, with_search=True)
     for levels in (4, 8):
-        made = call(
-            "discrax.targets:CategoricalFHMM.simulated",
-            seed=0, length=200, num_factors=10, num_levels=levels, noise_variance=4.0,
-        )  # fmt: skip
+        settings = {"seed": 0, "length": 200, "num_factors": 10, "num_levels": levels, "noise_variance": 4.0}
+        made = call("discrax.targets:CategoricalFHMM.simulated", **settings)
         labels = {"task": "fhmm", "kind": f"{levels} levels"}
         yield from model(labels, made, effort, 2_000 * levels, paper_steps=_SHORT)
 
 
-@suite("discs/figure16", "RBMs, binary and categorical", *comparison("RBM", "rbm", ("kind",)))
+@suite("discs/figure16", "RBMs, binary and categorical", *comparison("RBM", "rbm", "kind"))
 def figure16(effort: Size) -> Iterator[Cell]:
     """The small ones ship with the package; those with more hidden units are trained on the user's data."""
     short = {"num_images": 5_000, "num_gibbs": 10} if effort is Size.QUICK else {}

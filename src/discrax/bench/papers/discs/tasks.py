@@ -63,9 +63,7 @@ class Task:
                 target=self.instances(effort.count),
                 sampler=sampler,
                 budget=Budget(effort.chains, 0, steps),
-                measure=call(
-                    "discrax.bench.experiments.optimisation:annealing", hot=self.hot, cold=self.cold, kind=self.kind
-                ),
+                measure=call(f"{SEARCH}:annealing", hot=self.hot, cold=self.cold, kind=self.kind),
                 is_timed=True,
             )
 
@@ -143,13 +141,7 @@ def random_cut(graph_set: str, nodes: str) -> Task:
     chains, steps = (16, 50_000) if is_er else (32, 100_000)
     return Task(
         (("task", "maxcut"), ("graph_set", graph_set), ("num_nodes", nodes)),
-        lambda count: call(
-            f"{INSTANCES}:{graph_set.lower()}_maxcut",
-            low=low,
-            high=high,
-            count=count,
-            seed=_SEED,
-        ),
+        lambda count: call(f"{INSTANCES}:{graph_set.lower()}_maxcut", low=low, high=high, count=count, seed=_SEED),
         {
             Size.QUICK: Effort(2, 4, 1_500),
             Size.DEFAULT: Effort(16, chains, steps, fewer=5),

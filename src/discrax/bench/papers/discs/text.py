@@ -54,8 +54,7 @@ def _samplers(fixed: bool) -> Iterator[tuple[str, str, Call, Call | None]]:
     for name, sampler in INFORMED.items():
         for shown, weight in WEIGHTS.items():
             if fixed and name == "DMALA":
-                still = call("discrax.samplers:dmala", balancing=weight, step_size=_FIXED_STEP)
-                yield "DMALA-nA", shown, still, None
+                yield "DMALA-nA", shown, call("discrax.samplers:dmala", balancing=weight, step_size=_FIXED_STEP), None
             if fixed and name in _MOVES:
                 address = "discrax.bench.papers.discs.kernels:TimedAtStart"
                 still = call(address, sampler=sampler, moves=_MOVES[name], balancing=weight)
@@ -64,19 +63,17 @@ def _samplers(fixed: bool) -> Iterator[tuple[str, str, Call, Call | None]]:
 
 
 def _cells(size: Size, *, fixed: bool) -> Iterator[Cell]:
-    effort = EFFORTS[size]
+    effort, module = EFFORTS[size], "discrax.bench.experiments.infilling"
     checkpoint = os.environ.get(VARIABLE)
     named = {} if checkpoint is None else {"checkpoint": checkpoint}
     for name, weight, sampler, adaptation in _samplers(fixed):
         yield Cell(
             labels=(("task", "text-infilling"), ("sampler", name), *((("weight_fn", weight),) if weight else ())),
-            target=call(
-                "discrax.bench.experiments.infilling:sentences", count=effort.count, length=effort.length, **named
-            ),
+            target=call(f"{module}:sentences", count=effort.count, length=effort.length, **named),
             sampler=sampler,
             budget=Budget(effort.chains, 0, effort.steps),
             adaptation=adaptation,
-            measure=call("discrax.bench.experiments.infilling:infilling", top=effort.top),
+            measure=call(f"{module}:infilling", top=effort.top),
             is_timed=True,
         )
 

@@ -8,7 +8,6 @@ A cell counts in its budget the batch (num_chains), the updates (num_samples) an
 
 import math
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -18,16 +17,9 @@ import numpy as np
 from jaxtyping import Array, Float, Integer
 
 from discrax import samplers, targets
-from discrax.bench.experiments.training import (
-    check_trained,
-    image_set,
-    keep_in_cache,
-    time_training,
-    train_cell,
-    training_numbers,
-)
-from discrax.bench.plan.cell import Call, Cell
-from discrax.bench.plan.measure import Experiment, Number, Timing, check_complete
+from discrax.bench.experiments import training
+from discrax.bench.plan.cell import Cell
+from discrax.bench.plan.measure import Measured, Number, check_complete, experiment, input_of
 from discrax.core.kernel import Kernel, replaced
 from discrax.core.space import Spin
 from discrax.core.target import Target
@@ -56,47 +48,33 @@ class Following(NamedTuple):
     refresh: Callable[[Any, Any], Any] | None = None
 
 
-def estimation(learning_rate: float, l1: float = 0.0, buffer_size: int = 5000) -> Experiment:
+@experiment
+def estimation(cell: Cell, learning_rate: float, l1: float = 0.0, buffer_size: int = 5000) -> Measured:
     """J learnt by persistent contrastive divergence with the cell's sampler; `l1` weighs the sum of all |J_ij|."""
+    import scipy.linalg  # noqa: F401  # loads the library whose threads are limited
+    from threadpoolctl import threadpool_limits  # comes with scikit-learn
 
-    def run(cell: Cell) -> tuple[list[Number], Timing]:
-        import scipy.linalg  # noqa: F401  # loads the library whose threads are limited
-        from threadpoolctl import threadpool_limits  # comes with scikit-learn
-
-        known, sampler, refresh = _known(cell.target), cell.sampler(), None
-        if isinstance(sampler, Following):
-            sampler, refresh = sampler.kernel(known), sampler.refresh
-        # With several threads OpenBLAS takes 80 times as long for the eigenvectors of a small matrix as with one.
-        with threadpool_limits(1, user_api="blas"):
-            trained = train_cell(
-                cell,
-                known.untrained(cell.seed),
-                known.rows,
-                sampler=sampler,
-                refresh=refresh,
-                buffer_size=buffer_size,
-                learning_rate=learning_rate * known.factor,
-                l1=l1 / known.factor,
-                trains=known.part,
-                largest_gap=1e30,  # samplers that fail are part of the comparison
-            )
-        J = np.asarray(known.part(trained.model), np.float64) / known.factor
-        error = float(np.linalg.norm(J - known.couplings) / math.sqrt(len(J)))
-        chains, rows = trained.buffer[:_COMPARED], known.rows[:_COMPARED]
-        numbers = [
-            Number("J_estimation_error", error),
-            Number("mmd", quality.mmd(chains, rows)),
-            Number("marginal_error", quality.marginal_error(chains, rows)),
-            Number("covariance_error", quality.covariance_error(chains, rows)),
-        ]
-        return numbers + training_numbers(trained), time_training(trained)
-
-    return Experiment(run)
-
-
-@lru_cache(maxsize=4)
-def _known(call: Call) -> Known:
-    return call()
+    known: Known = input_of(cell.target)
+    sampler, refresh = cell.sampler(), None
+    if isinstance(sampler, Following):
+        sampler, refresh = sampler.kernel(known), sampler.refresh
+    # With several threads OpenBLAS takes 80 times as long for the eigenvectors of a small matrix as with one.
+    with threadpool_limits(1, user_api="blas"):
+        trained = training.train_cell(
+            cell, known.untrained(cell.seed), known.rows, sampler=sampler, refresh=refresh, buffer_size=buffer_size,
+            learning_rate=learning_rate * known.factor, l1=l1 / known.factor, trains=known.part,
+            largest_gap=1e30,  # samplers that fail are part of the comparison
+        )  # fmt: skip
+    J = np.asarray(known.part(trained.model), np.float64) / known.factor
+    error = float(np.linalg.norm(J - known.couplings) / math.sqrt(len(J)))
+    chains, rows = trained.buffer[:_COMPARED], known.rows[:_COMPARED]
+    numbers = [
+        Number("J_estimation_error", error),
+        Number("mmd", quality.mmd(chains, rows)),
+        Number("marginal_error", quality.marginal_error(chains, rows)),
+        Number("covariance_error", quality.covariance_error(chains, rows)),
+    ]
+    return numbers + training.training_numbers(trained), training.time_training(trained)
 
 
 def ising_lattice(side: int = 10, strength: float = 0.2, num_rows: int = 10_000) -> Known:
@@ -115,7 +93,9 @@ def ising_lattice(side: int = 10, strength: float = 0.2, num_rows: int = 10_000)
         assert result.draws is not None
         return result.draws.reshape(-1, side**2)[:num_rows].astype(np.int8)
 
-    rows = keep_in_cache(f"ising-rows-{side}-{strength:g}-{num_rows}", np.zeros((num_rows, side**2), np.int8), samples)
+    rows = training.keep_in_cache(
+        f"ising-rows-{side}-{strength:g}-{num_rows}", np.zeros((num_rows, side**2), np.int8), samples
+    )
 
     def untrained(seed: int) -> Target:
         return targets.Ising.dense(2 * np.asarray(models.random_couplings(jax.random.key(seed), side**2)))
@@ -143,41 +123,24 @@ def convolutional(
 
     The samples are the chains of that training after `num_reference` more steps of the path auxiliary sampler.
     """
-    images = image_set("usps")
+    images = training.image_set("usps")
     untrained_truth: Any = models.convnet(jax.random.key(seed), images.shape, quadratic=True)
 
     def make() -> tuple[Any, Integer[np.ndarray, "rows *shape"]]:
         trained = pcd(
-            jax.random.key(seed),
-            untrained_truth,
-            images,
-            sampler="gwg",
-            num_steps=num_steps,
-            num_updates=num_updates,
-            batch_size=50,
-            buffer_size=num_rows,
-            learning_rate=learning_rate,
-            adaptation=None,
-            penalty=_network_decay,
-            every=max(1, num_updates // 20),
-            progress=False,
-        )
-        check_trained(trained)
+            jax.random.key(seed), untrained_truth, images, sampler="gwg", num_steps=num_steps, num_updates=num_updates,
+            batch_size=50, buffer_size=num_rows, learning_rate=learning_rate, adaptation=None, penalty=_network_decay,
+            every=max(1, num_updates // 20), progress=False,
+        )  # fmt: skip
+        training.check_trained(trained)
         (rows,) = snapshots(
-            jax.random.key(seed + 1),
-            trained.model,
-            "pas",
-            num_chains=num_rows,
-            num_steps=num_reference,
-            every=num_reference,
-            num_warmup=min(200, num_reference),
-            init=trained.buffer[:num_rows],
-            progress=False,
-        )
+            jax.random.key(seed + 1), trained.model, "pas", num_chains=num_rows, num_steps=num_reference,
+            every=num_reference, num_warmup=min(200, num_reference), init=trained.buffer[:num_rows], progress=False,
+        )  # fmt: skip
         return trained.model, rows.astype(np.int8)
 
     name = f"convnet-usps-{num_updates}-{num_steps}-{learning_rate:g}-{num_reference}-{num_rows}-{seed}"
-    truth, rows = keep_in_cache(name, (untrained_truth, np.zeros((num_rows, *images.shape), np.int8)), make)
+    truth, rows = training.keep_in_cache(name, (untrained_truth, np.zeros((num_rows, *images.shape), np.int8)), make)
 
     def untrained(seed: int) -> Target:
         couplings = models.random_couplings(jax.random.key(seed), truth.space.num_sites)

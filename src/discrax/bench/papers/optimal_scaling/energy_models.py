@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from discrax.bench.plan.cell import Budget, Cell, call
-from discrax.bench.plan.rows import Row
+from discrax.bench.plan.rows import Row, without
 from discrax.bench.plan.suite import Size, Table, figure, note, suite
 
 # In nats. Estimates by annealed importance sampling are good to about one, runs with other seeds differ by one or two,
@@ -25,11 +25,7 @@ SAMPLERS = {  # weight, as a label and as an argument, and tuning
     "LBP_2-1": ("sqrt(t)", "sqrt", None),
     "ALBP_2": ("sqrt(t)", "sqrt", "auto"),
 }
-_GRID = {
-    Size.QUICK: (2, 10),
-    Size.DEFAULT: (5, 10, 20, 40, 80),
-    Size.PAPER: (5, 10, 15, 20, 30, 40, 60, 80, 100),
-}
+_GRID = {Size.QUICK: (2, 10), Size.DEFAULT: (5, 10, 20, 40, 80), Size.PAPER: (5, 10, 15, 20, 30, 40, 60, 80, 100)}
 _UPDATES = {Size.QUICK: 150, Size.DEFAULT: 2_000, Size.PAPER: 50_000}
 
 
@@ -44,19 +40,18 @@ def fewest_steps(rows: list[Row]) -> list[Row]:
         best[data] = max(best.get(data, -math.inf), row["value"])
     fewest: dict[Any, Row] = {}
     for row in sorted(rows, key=lambda row: int(row["labels"]["K"])):
-        labels = {name: value for name, value in row["labels"].items() if name != "K"}
-        place = tuple(labels.items())
+        K, row = row["labels"]["K"], without(row, "K")
+        place = tuple(row["labels"].items())
         if row["status"] == "failed":
-            fewest.setdefault(place, row | {"labels": labels})
-        elif row["metric"] == "num_updates":
-            sentence = f"No K up to {row['labels']['K']} trains to within {TOLERANCE:g} nats of the best."
-            if fewest.get(place, {}).get("status") != "ok":
-                fewest[place] = row | {"labels": labels, "status": "failed", "error": sentence, "value": None}
+            fewest.setdefault(place, row)
+        elif row["metric"] == "num_updates" and fewest.get(place, {}).get("status") != "ok":
+            sentence = f"No K up to {K} trains to within {TOLERANCE:g} nats of the best."
+            fewest[place] = row | {"status": "failed", "error": sentence, "value": None}
     for row in sorted(found, key=lambda row: -int(row["labels"]["K"])):
-        labels = {name: value for name, value in row["labels"].items() if name != "K"}
-        if row["value"] >= best[labels["dataset"]] - TOLERANCE:
+        if row["value"] >= best[row["labels"]["dataset"]] - TOLERANCE:
             number = {"metric": _METRIC, "value": float(row["labels"]["K"]), "std": None}
-            fewest[tuple(labels.items())] = row | number | {"labels": labels}
+            row = without(row, "K")
+            fewest[tuple(row["labels"].items())] = row | number
     return list(fewest.values())
 
 

@@ -9,8 +9,8 @@ from functools import cache
 from typing import NamedTuple
 
 from discrax.bench.plan.cell import Budget, Call, Cell, call
-from discrax.bench.plan.rows import Row
-from discrax.bench.plan.suite import Note, Size, Suite, Table, figure, note, suite
+from discrax.bench.plan.rows import Row, relabel, without
+from discrax.bench.plan.suite import Figure, Note, Size, Suite, Table, figure, note, suite
 
 CONFIGS = ("C1", "C2", "C3")
 WEIGHTS = {"sqrt(t)": "sqrt", "t/(t+1)": "ratio"}
@@ -53,9 +53,8 @@ def target(task: str, size: int, config: str, effort: Size, instance: int = 0) -
         return call("discrax.bench.experiments.models:bernoulli", num_sites=size, low=LOW[config], seed=instance)
     if task == "ising":
         coupling, mean, spread = ISING[config]
-        return call(
-            "discrax.bench.experiments.models:ising_disc", side=size, coupling=coupling, mean=mean, spread=spread
-        )
+        settings = {"side": size, "coupling": coupling, "mean": mean, "spread": spread}
+        return call("discrax.bench.experiments.models:ising_disc", **settings)
     if task == "fhmm":
         return call(
             "discrax.bench.papers.optimal_scaling.targets:fhmm_released", length=size, noise_variance=NOISE[config]
@@ -81,9 +80,8 @@ def instances(task: str, size: int, effort: Size) -> range:
 def budget(task: str, index: int, effort: Size, *, is_slow: bool, is_wasteful: bool, of_grid: bool) -> Budget:
     """A random walk needs the paper's burn-in to arrive, and is cheap: by default too it has the paper's length."""
     if effort is Size.QUICK:
-        return Budget(
-            (8, 8, 4)[index], *_QUICK_STEPS[index]
-        )  # the grid's too: with the same budget they are one program
+        # The grid's too: with the same budget they are one program.
+        return Budget((8, 8, 4)[index], *_QUICK_STEPS[index])
     its = TASKS[task]
     total = (its.steps if effort is Size.PAPER or is_slow else its.default_steps)[index]
     if of_grid and effort is Size.DEFAULT:
@@ -122,11 +120,11 @@ def grid(task: str, effort: Size, *, medium_only: bool = False) -> Iterator[Cell
         if medium_only and task != "rbm" and index != 1:
             continue
         for family, weight in FAMILIES:
-            rates = _RATES[effort] if family != "RWM" else _WALK_RATES.get(effort, _RATES[effort])
-            if task == "fhmm" and effort is Size.DEFAULT:
-                rates = (0.35, 0.55, 0.75) if family != "RWM" else (0.15, 0.25, 0.35)
-            if task == "ising" and index == 2 and family != "LBP" and effort is Size.DEFAULT:
-                rates = (0.35, 0.55, 0.75) if family != "RWM" else (0.15, 0.25, 0.35)
+            is_slow = family == "RWM"
+            is_dear = task == "fhmm" or (task == "ising" and index == 2 and family != "LBP")
+            rates = _WALK_RATES.get(effort, _RATES[effort]) if is_slow else _RATES[effort]
+            if is_dear and effort is Size.DEFAULT:
+                rates = (0.15, 0.25, 0.35) if is_slow else (0.35, 0.55, 0.75)
             for rate in rates:
                 adaptation = call("discrax.adaptation:AcceptanceRate", rate=rate)
                 for instance in instances(task, size, effort):
@@ -164,10 +162,10 @@ def best_of_grid(rows: list[Row]) -> list[Row]:
         if "rate" not in row["labels"] or row["value"] is None:
             others.append(row)
             continue
-        labels = {name: value for name, value in row["labels"].items() if name != "rate"}
-        key = (row["metric"], row["seed"], *sorted(labels.items()))
+        row = without(row, "rate")
+        key = (row["metric"], row["seed"], *sorted(row["labels"].items()))
         if key not in best or row["value"] > best[key]["value"]:
-            best[key] = row | {"labels": labels}
+            best[key] = row
     return others + list(best.values())
 
 
@@ -179,23 +177,17 @@ def retained_steps(task: str) -> Callable[[dict], float]:
 
 
 def _tables(task: str, notes: tuple[Note, ...]) -> tuple[Table, Table, Table]:
-    its, first = TASKS[task], TASKS[task].first_table
-    columns = (its.size_label, "config")
-    shared = {"paper": "optimal-scaling", "columns": columns, "derive": best_of_grid}
+    first = TASKS[task].first_table
+    shared = {"paper": "optimal-scaling", "columns": (TASKS[task].size_label, "config"), "derive": best_of_grid}
     title = {"bernoulli": "Bernoulli", "ising": "Ising", "fhmm": "FHMM", "rbm": "RBM"}[task]
     return (
         Table(f"Jump distance, {title}", number=first, metric="EJD", ours="EJD", notes=notes, **shared),
         Table(
-            f"ESS, {title}",
-            number=first + 1,
-            metric="ESS",
-            ours="ESS_per_step",
-            factor=retained_steps(task),
-            notes=notes,
-            **shared,
+            f"ESS, {title}", number=first + 1, metric="ESS", ours="ESS_per_step", factor=retained_steps(task),
+            notes=notes, **shared,
         ),
         Table(f"Seconds, {title}", number=first + 2, metric="time_s", ours="time_s", compares=False, **shared),
-    )
+    )  # fmt: skip
 
 
 _NOISE = (
@@ -250,8 +242,8 @@ def _summary_rows(rows: list[Row]) -> list[Row]:
         size = labels[its.size_label]
         if labels["config"] != "C2" or size != str(its.sizes[1]) or labels.get("weight_fn") == "sqrt(t)":
             continue
-        kept = {name: value for name, value in labels.items() if name not in (its.size_label, "config")}
-        found.append(row | {"labels": kept | {"size": f"{its.size_label}={size}", "config": "C2"}})
+        bare = without(row, its.size_label, "config")
+        found.append(relabel(bare, size=f"{its.size_label}={size}", config="C2"))
     return found
 
 
@@ -307,24 +299,13 @@ def _curves(number: int, task: str, title: str) -> Suite:
             if task == "rbm" or cell.label(TASKS[task].size_label) == str(TASKS[task].sizes[1]):
                 yield cell
 
-    informed = figure(
-        f"Jump distance against acceptance, {title}",
-        "efficiency",
-        lambda rows: _by_family(_medium(rows, task, ("LBP", "GWG"))),
-        y="EJD",
-        panels=("config",),
-        theory="lbp",
-        optimum=0.574,
-    )
-    walk = figure(
-        f"Jump distance against acceptance, {title}, random walk",
-        "efficiency",
-        lambda rows: _by_family(_medium(rows, task, ("RWM",))),
-        y="EJD",
-        panels=("config",),
-        theory="rwm",
-        optimum=0.234,
-    )
+    def against_acceptance(about: str, theory: str, optimum: float, *families: str) -> Figure:
+        shown = {"y": "EJD", "panels": ("config",), "theory": theory, "optimum": optimum}
+        return figure(about, "efficiency", lambda rows: _by_family(_medium(rows, task, families)), **shown)
+
+    about = f"Jump distance against acceptance, {title}"
+    informed = against_acceptance(about, "lbp", 0.574, "LBP", "GWG")
+    walk = against_acceptance(f"{about}, random walk", "rwm", 0.234, "RWM")
     return suite(f"optimal-scaling/figure{number:02}", f"efficiency curves, {title}", informed, walk)(cells)
 
 
@@ -332,10 +313,8 @@ def _by_family(rows: list[Row]) -> list[Row]:
     """All runs of a family and weight as points of one curve."""
     found = []
     for row in rows:
-        labels = dict(row["labels"])
-        weight = labels.pop("weight_fn", "")
-        name = f"{family_of(labels['sampler'])} {weight}".strip()
-        found.append(row | {"labels": labels | {"sampler": name}})
+        name = f"{family_of(row['labels']['sampler'])} {row['labels'].get('weight_fn', '')}".strip()
+        found.append(relabel(without(row, "weight_fn"), sampler=name))
     return found
 
 
@@ -364,15 +343,10 @@ def _against_sites(rows: list[Row]) -> list[Row]:
     "optimal-scaling/figure05",
     "optimal path length and efficiency ratio against the number of sites: slopes 2/3",
     figure(
-        "Optimal scale and efficiency ratio against the number of sites",
-        "slopes",
-        _against_sites,
-        x="sites",
-        informed="ALBP",
-        walk="ARWM",
-        panels=("task", "config"),
+        "Optimal scale and efficiency ratio against the number of sites", "slopes", _against_sites,
+        x="sites", informed="ALBP", walk="ARWM", panels=("task", "config"),
     ),
-)
+)  # fmt: skip
 def figure05(effort: Size) -> Iterator[Cell]:
     for task in ("bernoulli", "ising", "fhmm"):
         for cell in fixed_and_tuned(task, effort):

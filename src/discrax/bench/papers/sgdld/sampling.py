@@ -29,9 +29,8 @@ def _law_cells(size: Size, batch_sizes: tuple[int, ...]) -> Iterator[Cell]:
         target = call("discrax.targets:GaussianBernoulli", batch_size=batch_size)
         for h in _STEPS[::2] if size is Size.QUICK else _STEPS:
             for name, cache in (("SGDLD", True), ("SGDLD-noC", False)):
-                yield _law_cell(
-                    f"{name}-{batch_size}", h, target, call("discrax.samplers:sgdld", step_size=h, cache=cache), size
-                )
+                sampler = call("discrax.samplers:sgdld", step_size=h, cache=cache)
+                yield _law_cell(f"{name}-{batch_size}", h, target, sampler, size)
             yield _law_cell(f"Gibbs-{batch_size}", h, target, call("discrax.samplers:minibatch_gibbs"), size)
 
 
@@ -46,27 +45,27 @@ def _law_cell(name: str, h: float, target: Call, sampler: Call, size: Size) -> C
     )
 
 
-def _distance(title: str, metric: str = "total_variation") -> Figure:
+def _distance(title: str, metric: str) -> Figure:
     return figure(title, "curve", x="h", y=metric, logx=True, logy=True, xlabel="step h", ylabel="total variation")
+
+
+_DISTANCES = (
+    _distance("Distance of all chains together", "total_variation"),
+    _distance("Distance of a chain", "total_variation_of_a_chain"),
+)
 
 
 @suite(
     "sgdld/figure02",
     "a quenched model whose law is known: with the cache the error falls with the step, without it stays; "
     "the number behind a name is the batch size, and Gibbs has no step",
-    _distance("Distance of all chains together"),
-    _distance("Distance of a chain", "total_variation_of_a_chain"),
+    *_DISTANCES,
 )
 def figure02(size: Size) -> Iterator[Cell]:
     yield from _law_cells(size, (1, 2))
 
 
-@suite(
-    "sgdld/figure05",
-    "the quenched model with larger batches",
-    _distance("Distance of all chains together"),
-    _distance("Distance of a chain", "total_variation_of_a_chain"),
-)
+@suite("sgdld/figure05", "the quenched model with larger batches", *_DISTANCES)
 def figure05(size: Size) -> Iterator[Cell]:
     yield from _law_cells(size, (4, 8))
 
@@ -113,17 +112,14 @@ def _comparison_cells(
             yield from _selection_cells(f"SGDLD-{h}{shown}", **common, sampler=sgdld(h))
             yield from _selection_cells(f"SGDLD-noC-{h}{shown}", **common, sampler=sgdld(h, cache=False))
         yield from _selection_cells(f"SGDLD-0.1 by stays{shown}", **common, sampler=sgdld(0.1, weigh="stays"))
-        yield from _selection_cells(
-            f"SGDLD-noP-0.3{shown}", **common, sampler=sgdld(0.3, polyak=False, moves="one"), matched=0.3
-        )
+        still = sgdld(0.3, polyak=False, moves="one")
+        yield from _selection_cells(f"SGDLD-noP-0.3{shown}", **common, sampler=still, matched=0.3)
     common = {"size": size, "data": (rows, distinct, batches[0]), "seeds": seeds}
     if with_oracle:
         steps = units * rows // batches[0]
         yield from _selection_cells("RWM-oracle", **common, steps=steps, sampler=call("discrax.samplers:rwm"))
-    warmup = units // 5
-    yield from _selection_cells(
-        "DLMC", **common, steps=units - warmup, warmup=warmup, sampler=call("discrax.samplers:dlmc")
-    )
+    common |= {"warmup": units // 5, "steps": units - units // 5}
+    yield from _selection_cells("DLMC", **common, sampler=call("discrax.samplers:dlmc"))
 
 
 def _by_batch(rows: list[Row]) -> list[Row]:
@@ -180,17 +176,17 @@ def figure07(size: Size) -> Iterator[Cell]:
     rows, distinct, batch = (5_000, 8, 50) if size is Size.QUICK else (100_000, 25, 1_000)
     steps = (20 if size is Size.QUICK else _EFFORT[size][0]) * rows // batch
     for h in (0.6, 0.3):
-        yield from _selection_cells(
-            f"SGDLD-{h}", size, (rows, distinct, batch), steps, sampler=call("discrax.samplers:sgdld", step_size=h)
-        )
+        sampler = call("discrax.samplers:sgdld", step_size=h)
+        yield from _selection_cells(f"SGDLD-{h}", size, (rows, distinct, batch), steps, sampler=sampler)
 
 
 @suite(
     "sgdld/figure01",
     "200 mini-batches at one state: gradients are all of one size, jump rates differ by many powers of ten",
-    figure("log10 of the jump rate against the norm of the gradient", "errors", logy=False,
-           metrics=("log10_jump_rate",),
-           xlabel="norm of the gradient", ylabel="log10 Z"),
+    figure(
+        "log10 of the jump rate against the norm of the gradient", "errors", logy=False, metrics=("log10_jump_rate",),
+        xlabel="norm of the gradient", ylabel="log10 Z",
+    ),
 )  # fmt: skip
 def figure01(size: Size) -> Iterator[Cell]:
     rows, distinct, batch = (5_000, 9, 50) if size is Size.QUICK else (100_000, 9, 625)
@@ -216,7 +212,5 @@ def control_variates(size: Size) -> Iterator[Cell]:
         for controlled in (False, True):
             name = f"SGDLD-0.3, batch {batch}{', controlled' if controlled else ''}"
             steps = min(20_000, 20 * rows // batch)
-            yield from _selection_cells(
-                name, size, (rows, distinct, batch), steps, sampler=call("discrax.samplers:sgdld", step_size=0.3),
-                controlled=controlled, seeds=seeds,
-            )  # fmt: skip
+            common = {"sampler": call("discrax.samplers:sgdld", step_size=0.3), "seeds": seeds}
+            yield from _selection_cells(name, size, (rows, distinct, batch), steps, controlled=controlled, **common)
