@@ -19,19 +19,17 @@ def over_levels(weights: Float[Array, "*shape"], e: Float[Array, "..."]) -> Floa
 
 
 class Rows(eqx.Module):
-    """Some rows of a matrix, padded to one width: an index beyond the sites reads 0, whatever weight stands there."""
+    """Some rows of a matrix, padded to one width: an index beyond the sites counts 0, whatever weight stands there."""
 
     indices: Int[Array, "k width"]
     weights: Float[Array, "_ width"]  # a row of them, where all rows have the same
-    is_full: bool = eqx.field(static=True, default=False)  # no row is padded
 
     def product(self, flat: Float[Array, "n *levels"]) -> Float[Array, "k *levels"]:
         """These rows of J e, for e with one axis of sites."""
-        if self.is_full:
-            gathered = flat.at[self.indices].get(mode="promise_in_bounds")
-        else:
-            gathered = flat.at[self.indices].get(mode="fill", fill_value=0, wrap_negative_indices=False)
-        return jnp.sum(over_levels(self.weights, gathered) * gathered, axis=1)
+        # Masked here, where there is one weight for all chains, not after the gather.
+        weights = jnp.where(self.indices < len(flat), self.weights, 0)
+        gathered = flat.at[jnp.minimum(self.indices, len(flat) - 1)].get(mode="promise_in_bounds")
+        return jnp.sum(over_levels(weights, gathered) * gathered, axis=1)
 
 
 class Relabelling(eqx.Module):
@@ -42,12 +40,11 @@ class Relabelling(eqx.Module):
     indices: tuple[Int[Array, "_ _"], ...]  # of each block: places of the neighbours, n where there is none
     sources: tuple[Int[Array, "_ _"], ...]  # of each block: where the weights stand among the flat ones
     spans: tuple[tuple[int, int], ...] = eqx.field(static=True)  # first place and end of each block
-    are_full: tuple[bool, ...] = eqx.field(static=True)  # whether no row of a block is padded
 
     def apply(self, flat_weights: Float[Array, " weights"]) -> tuple[Rows, ...]:
         """The blocks, with the weights of a coupling (`Coupling.flat_weights`)."""
         weights = [flat_weights.at[each].get(mode="fill", fill_value=0) for each in self.sources]
-        return tuple(map(Rows, self.indices, weights, self.are_full))
+        return tuple(map(Rows, self.indices, weights))
 
 
 def cut_blocks(
@@ -90,5 +87,4 @@ def relabel(
         tuple(map(jnp.asarray, indices)),
         tuple(jnp.asarray(table, jnp.int32) for table in tables),
         tuple(spans),
-        tuple(bool((table < n).all()) for table in indices),
     )
