@@ -17,12 +17,12 @@ import numpy as np
 
 import discrax as dx
 from discrax.core import driver, layout, programs
-from discrax.core.kernel import Kernel, replaced
+from discrax.core.kernel import Kernel, State, replaced
 from discrax.core.target import Target
 from step_cost import time_kernel
 
 
-def plain(target: Target, kernel: Kernel) -> layout.Layout:
+def plain(target: Target, kernel: Kernel, states: State) -> layout.Layout:
     """Chains first, caches kept, the order of the sites as it is."""
 
     def step(kernel, keys, states):

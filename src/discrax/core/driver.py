@@ -84,7 +84,7 @@ def run_chunk(
     Statistics are summed as they come, not stacked: on a GPU every array that a step writes is a kernel of its own.
     """
     kernel_arrays, kernel_static = eqx.partition(ensemble.kernel, eqx.is_array)
-    enter, step_all, leave = choose_layout(target, ensemble.kernel)
+    enter, step_all, leave = choose_layout(target, ensemble.kernel, ensemble.states)
     watching = tuple(observer for observer in observers if observer.sees_every_step)
 
     def one_step(carry, _):

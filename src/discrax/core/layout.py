@@ -1,7 +1,7 @@
 """How chains lie in memory while a program runs. A kernel is one step of one chain; this is the driver's affair.
 
 - As they are: chains first.
-- Chains last, on accelerators, where a target gathers: a gather then reads whole lines of memory.
+- Chains last, on accelerators, where a target gathers and there is much to gather: whole lines of memory are read.
 - In an order of the kernel's own (`Kernel.arrange`), chains last.
 
 Nobody outside sees it: draws are those of the kernel, and results have the chains first.
@@ -17,6 +17,8 @@ from discrax.core.kernel import Info, Kernel, State
 from discrax.core.target import Target
 from discrax.core.xla import chains_last
 
+_WORTH_IT = 2**18  # codes of all chains; below, the launches of a step cost more than its gathers
+
 
 class Layout(NamedTuple):
     """Steps of all chains in some layout."""
@@ -26,7 +28,7 @@ class Layout(NamedTuple):
     leave: Callable[[State], State]  # states as everyone knows them
 
 
-def choose_layout(target: Target, kernel: Kernel) -> Layout:
+def choose_layout(target: Target, kernel: Kernel, states: State) -> Layout:
     """The one place that decides."""
     arranged = kernel.arrange(target)
     if arranged is not None:
@@ -38,7 +40,7 @@ def choose_layout(target: Target, kernel: Kernel) -> Layout:
     def step(kernel: Kernel, keys: Key[Array, " chains"], states: State) -> tuple[State, Info]:
         return jax.vmap(kernel.step, in_axes=(0, None, 0))(keys, target, states)
 
-    if target.gathers:
+    if target.gathers and states.x.size >= _WORTH_IT:
         return _laid_out(_as_is, step, _as_is)
     return Layout(_as_is, step, _as_is)
 

@@ -18,7 +18,7 @@ its gradient.
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -180,6 +180,7 @@ class Coloured(Target):
         """A colour per site, 0, 1, ...; found on the host, when it is asked for."""
 
 
+@runtime_checkable
 class OrderPlan(Protocol):
     """An order of the sites and blocks of places in it, found on the host; `Rearrangeable` makes it."""
 
@@ -188,6 +189,7 @@ class OrderPlan(Protocol):
     spans: tuple[tuple[int, int], ...]  # first place and end of each block
 
 
+@runtime_checkable
 class BlockRatios(Protocol):
     """A target whose sites lie in another order."""
 
