@@ -8,7 +8,7 @@ Gibbs sampling, which redraws every site in a step.
 
 import argparse
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import jax
@@ -31,7 +31,7 @@ def plain(target: Target, kernel: Kernel, states: State) -> layout.Layout:
     return layout.Layout(lambda states: states, step, lambda states: states)
 
 
-def tasks() -> dict[str, tuple[dx.Target, tuple[int, ...]]]:
+def tasks() -> Mapping[str, tuple[dx.Target, tuple[int, ...]]]:
     """Targets, and the numbers of chains."""
     rng = np.random.default_rng(0)
     regular = {
