@@ -12,7 +12,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Integer, Key, UInt32
+from jaxtyping import Array, Integer, Key, UInt32
 
 from discrax.core import random
 from discrax.core.kernel import Info, Kernel, State
@@ -77,10 +77,10 @@ def run_chunk(
     num_draws: int,
     thinning: int,
     observers: tuple[Observer, ...] = (),
-) -> tuple[Ensemble, tuple[Any, ...], Float[Array, ""]]:
+) -> tuple[Ensemble, tuple[Any, ...], Info]:
     """`num_draws` times `thinning` steps of all chains. With an adapter the kernel is tuned after every step.
 
-    Also returns what the observers hand to the host, axes (draw, chain, ...), and the mean acceptance of the chunk.
+    Also returns what the observers hand to the host, axes (draw, chain, ...), and the mean `Info` of the chunk.
     Statistics are summed as they come, not stacked: on a GPU every array that a step writes is a kernel of its own.
     """
     kernel_arrays, kernel_static = eqx.partition(ensemble.kernel, eqx.is_array)
@@ -96,15 +96,16 @@ def run_chunk(
             kernel, memory = adapter.update(target, kernel, memory, leave(states), info)
             arrays = eqx.filter(kernel, eqx.is_array)
         watched = tuple(o.look(target, m, leave(states), info)[0] for o, m in zip(watching, watched, strict=True))
-        return ((step + jnp.uint32(1), states, arrays, memory, watched), _add(sums, info)), None
+        sums = _add(sums, info)._replace(log_weight=info.log_weight)  # a draw counts for its own time
+        return ((step + jnp.uint32(1), states, arrays, memory, watched), sums), None
 
     def one_draw(carry, _):
-        moving, resting, acceptance = carry
+        moving, resting, totals = carry
         (moving, sums), _ = jax.lax.scan(one_step, (moving, no_info), None, length=thinning)
         states, info = leave(moving[1]), _thin(sums, thinning)
         seen = [o.look(target, m, states, info) for o, m in zip(calm, resting, strict=True)]
         resting, handed = tuple(memory for memory, _ in seen), tuple(handed for _, handed in seen)
-        return (moving, resting, acceptance + info.accept_prob), handed
+        return (moving, resting, _add(totals, info)), handed
 
     calm = tuple(observer for observer in observers if not observer.sees_every_step)
     pairs = list(zip(observers, ensemble.observed, strict=True))
@@ -112,20 +113,19 @@ def run_chunk(
     resting = tuple(memory for observer, memory in pairs if not observer.sees_every_step)
     moving = (ensemble.step, enter(ensemble.states), kernel_arrays, ensemble.memory, watched)
     no_info = Info(*(jnp.zeros(len(keys), jnp.float32) for _ in Info._fields))
-    carry = (moving, resting, no_info.accept_prob)
-    (moving, resting, acceptance), handed = jax.lax.scan(one_draw, carry, None, length=num_draws)
+    carry = (moving, resting, no_info)
+    (moving, resting, totals), handed = jax.lax.scan(one_draw, carry, None, length=num_draws)
     step, states, arrays, memory, watched = moving
     watched, resting, handed = iter(watched), iter(resting), iter(handed)
     observed = tuple(next(watched if observer.sees_every_step else resting) for observer in observers)
     handed = tuple(None if observer.sees_every_step else next(handed) for observer in observers)
     after = Ensemble(step, leave(states), eqx.combine(arrays, kernel_static), memory, observed)
-    return after, handed, jnp.mean(acceptance) / num_draws
+    return after, handed, jax.tree.map(lambda total: jnp.mean(total) / num_draws, totals)
 
 
 def _add(sums: Info, info: Info) -> Info:
-    """The sums of the statistics after one more step; the weight of a draw is that of the last step."""
-    added = Info(*(total + stat.astype(jnp.float32) for total, stat in zip(sums, info, strict=True)))
-    return added._replace(log_weight=info.log_weight)
+    """The sums of the statistics after one more step or draw."""
+    return Info(*(total + stat.astype(jnp.float32) for total, stat in zip(sums, info, strict=True)))
 
 
 def _thin(sums: Info, thinning: int) -> Info:
@@ -142,7 +142,7 @@ class Chunk(NamedTuple):
     ensemble: Ensemble
     handed: tuple[Any, ...]  # by each observer; axes (draw, chain, ...)
     num_draws: int
-    acceptance: Float[Array, "*batch"]  # its mean
+    info: Info  # means over the chunk
     seconds: float
     compile_seconds: float
 
@@ -181,10 +181,10 @@ def drive(
         arguments = (keys, target, ensemble, adapter)
         program, more = compiled(run_chunk, arguments, settings, places(0, axes, 0, 0))
         begin = time.perf_counter()
-        ensemble, handed, acceptance = jax.block_until_ready(program(arguments))
+        ensemble, handed, info = jax.block_until_ready(program(arguments))
         seconds = time.perf_counter() - begin
         handed = tuple(o.unpack(each, thinning) for o, each in zip(observers, handed, strict=True))
-        yield Chunk(ensemble, handed, length, acceptance, seconds, compile_seconds + more)
+        yield Chunk(ensemble, handed, length, info, seconds, compile_seconds + more)
         done, compile_seconds = done + length, 0.0
 
 

@@ -246,7 +246,7 @@ class Run:
             replace(self, ensemble=chunk.ensemble, observers=observers),
             tuple(self.split(chunk.handed)),
             chunk.num_draws,
-            float(np.mean(chunk.acceptance)),
+            float(np.mean(chunk.info.accept_prob)),
             chunk.seconds / count,
             chunk.compile_seconds / count,
         )

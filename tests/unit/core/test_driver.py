@@ -78,7 +78,7 @@ def test_every_statistic_is_recorded_for_every_draw(whole):
     stats = whole[0].handed[1]
     assert set(stats) == set(STATS) == {*Info._fields, "lp"}
     assert all(stat.shape == (12, 3) for stat in stats.values())
-    assert float(whole[0].acceptance) == pytest.approx(float(np.mean(stats["accept_prob"])), rel=1e-5)
+    assert float(whole[0].info.accept_prob) == pytest.approx(float(np.mean(stats["accept_prob"])), rel=1e-5)
 
 
 def test_recorded_log_probability_is_tempered():
