@@ -51,22 +51,17 @@ class ChromaticGibbs(Kernel):
 
     def prepare(self, target: Target, *, tuning: bool = False, draws: Any = None) -> tuple["ChromaticGibbs", None]:
         """With the colours of the target's graph."""
-        colouring, rearrangeable = offered(target, Coloured), offered(target, Rearrangeable)
+        colouring = offered(target, Coloured)
         assert colouring is not None
         try:
             colours = np.asarray(colouring.colours(), np.int32).reshape(-1)
-            num_colours, plan = int(colours.max()) + 1, None
-            if rearrangeable is not None and num_colours <= _UNROLLED and _is_finite(target):
-                ends = np.cumsum(np.bincount(colours, minlength=num_colours)).tolist()
-                plan = rearrangeable.in_order(np.argsort(colours, kind="stable"), ends)
         except jax.errors.TracerArrayConversionError:
             raise ValueError(
                 "The colours of a graph must be known before a program is compiled, but the kernel was given a target "
                 "inside of one; pass kernel.prepare(target)[0] instead of the kernel."
             ) from None
-        if plan is not None and len(plan.spans) > _MOST_BLOCKS:
-            plan = None
-        return ChromaticGibbs(jnp.asarray(colours), plan, num_colours), None
+        num_colours = int(colours.max()) + 1
+        return ChromaticGibbs(jnp.asarray(colours), _plan(target, colours, num_colours), num_colours), None
 
     def init(self, target: Target, x: Integer[Array, "*shape"]) -> State:
         return start_scan(target, x)
@@ -114,9 +109,23 @@ class ChromaticGibbs(Kernel):
         return after, scalar_info(1, True, space.distance(state.x, x), self.num_colours, is_invalid)
 
 
-def _is_finite(target: Target) -> bool:
-    """Where all numbers of a target are finite, so are its log-ratios, and a sweep need not look for others."""
-    return all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(eqx.filter(target, eqx.is_inexact_array)))
+def _plan(target: Target, colours: Int[np.ndarray, " n"], num_colours: int) -> OrderPlan | None:
+    """The order of the colours, where a sweep in it pays.
+
+    Where all numbers of a target are finite, so are its log-ratios, and a sweep need not look for others.
+    """
+    rearrangeable = offered(target, Rearrangeable)
+    if rearrangeable is None or num_colours > _UNROLLED:
+        return None
+    try:
+        numbers = jax.tree.leaves(eqx.filter(target, eqx.is_inexact_array))
+        if not all(np.isfinite(each).all() for each in numbers):
+            return None
+        ends = np.cumsum(np.bincount(colours, minlength=num_colours)).tolist()
+        plan = rearrangeable.in_order(np.argsort(colours, kind="stable"), ends)
+    except jax.errors.TracerArrayConversionError:  # inside a program
+        return None
+    return plan if len(plan.spans) <= _MOST_BLOCKS else None
 
 
 class Sweep(Arranged):
