@@ -2,7 +2,7 @@
 
 - As they are: chains first.
 - Chains last, on accelerators, where a target gathers and there is much to gather: whole lines of memory are read.
-- In an order of the kernel's own (`Kernel.arrange`), chains last.
+- In an order of the kernel's own (`Kernel.arrange`), chains last; not on CPUs, unless the target gathers anyway.
 
 Nobody outside sees it: draws are those of the kernel, and results have the chains first.
 """
@@ -30,7 +30,7 @@ class Layout(NamedTuple):
 
 def choose_layout(target: Target, kernel: Kernel, states: State) -> Layout:
     """The one place that decides."""
-    arranged = kernel.arrange(target)
+    arranged = kernel.arrange(target) if target.gathers or jax.default_backend() != "cpu" else None
     if arranged is not None:
         sweep = jax.vmap(arranged.step)
         return _laid_out(

@@ -115,7 +115,7 @@ def _plan(target: Target, colours: Int[np.ndarray, " n"], num_colours: int) -> O
     Where all numbers of a target are finite, so are its log-ratios, and a sweep need not look for others.
     """
     rearrangeable = offered(target, Rearrangeable)
-    if rearrangeable is None or num_colours > _UNROLLED:
+    if rearrangeable is None or not 1 < num_colours <= _UNROLLED:
         return None
     try:
         numbers = jax.tree.leaves(eqx.filter(target, eqx.is_inexact_array))
