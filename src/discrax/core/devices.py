@@ -114,6 +114,9 @@ class Devices(NamedTuple):
         counts = {space.shape[0], math.prod(space.shape)} if SITES in self.mesh.axis_names else set()
 
         def put(leaf: Any) -> Any:
+            if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):  # JAX sends keys to other processes as data only
+                data = jax.device_put(jax.random.key_data(leaf), NamedSharding(self.mesh, PartitionSpec(*leading)))
+                return jax.random.wrap_key_data(data, impl=jax.random.key_impl(leaf))
             sites = (SITES,) if counts.intersection(leaf.shape[len(leading) : len(leading) + 1]) else ()
             return jax.device_put(leaf, NamedSharding(self.mesh, PartitionSpec(*leading, *sites)))
 
