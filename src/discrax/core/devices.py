@@ -138,12 +138,23 @@ def run_on_each(
     arrays, static = eqx.partition((keys, target, ensemble, adapter), eqx.is_array)
     returned: dict[str, Any] = {}
 
+    # The compiler drops an axis of one chain and then rounds otherwise: a single chain is stepped beside a copy of it.
+    copies = 2 if keys.shape[0] == mesh.size > 1 else 1
+
+    def copy(tree: Any) -> Any:
+        return jax.tree.map(lambda leaf: jnp.concatenate([leaf] * copies), tree)
+
+    def drop(tree: Any, axis: int = 0) -> Any:
+        return jax.tree.map(lambda leaf: jax.lax.slice_in_dim(leaf, 0, leaf.shape[axis] // copies, axis=axis), tree)
+
     def on_one(arrays: Any) -> tuple[Any, Any, Any]:
         keys, target, ensemble, adapter = eqx.combine(arrays, static)
-        adapter = None if adapter is None else _OfAllChains(adapter)
-        after, handed, info = function(keys, target, ensemble, adapter, **settings)
+        ensemble = ensemble._replace(states=copy(ensemble.states), observed=copy(ensemble.observed))
+        adapter = None if adapter is None else _OfAllChains(adapter, drop)
+        after, handed, info = function(copy(keys), target, ensemble, adapter, **settings)
+        after = after._replace(states=drop(after.states), observed=drop(after.observed))
         after, returned["static"] = eqx.partition(after, eqx.is_array)
-        return after, handed, jax.lax.pmean(info, CHAINS)
+        return after, drop(handed, axis=1), jax.lax.pmean(info, CHAINS)
 
     everywhere, spread = PartitionSpec(), PartitionSpec(CHAINS)
     places = type(ensemble)(step=everywhere, states=spread, kernel=everywhere, memory=everywhere, observed=spread)
@@ -161,13 +172,15 @@ def run_on_each(
 class _OfAllChains:
     """An adapter on one of several devices: it is told of the chains of all."""
 
-    def __init__(self, adapter: Any):
-        self._adapter = adapter
+    def __init__(self, adapter: Any, drop: Callable[[Any], Any]):
+        self._adapter, self._drop = adapter, drop
 
     def update(self, target: Any, kernel: Any, memory: Any, states: Any, info: Any) -> tuple[Any, Any]:
         """The next (kernel, memory), the same on every device."""
         # What is not read is not sent.
-        states, info = jax.tree.map(lambda leaf: jax.lax.all_gather(leaf, CHAINS, tiled=True), (states, info))
+        states, info = jax.tree.map(
+            lambda leaf: jax.lax.all_gather(leaf, CHAINS, tiled=True), self._drop((states, info))
+        )
         return self._adapter.update(target, kernel, memory, states, info)
 
 
