@@ -146,6 +146,7 @@ class Chunk(NamedTuple):
     compile_seconds: float
 
 
+# All that a run may differ in; `Run.steps` is the one that says it.
 def drive(
     keys: Key[Array, "*batch chains"],
     target: Target,
