@@ -74,7 +74,7 @@ by_batches:dx.targets.Quenched log_conditional:function=log_psi draw:function=la
 
 dx.sample key:key=key target:target=spins sampler:sampler='rwm' num_chains:size=2 num_warmup:size0=0
     num_samples:size=2 thinning:count=1 init:codes?=state keep:choice='draws' keep_warmup:flag=False
-    adaptation:choice?=None chunk_size:count?=2 progress:flag=False -- chunk_size/huge
+    adaptation:choice?=None chunk_size:count?=2 devices:count?=None progress:flag=False -- chunk_size/huge
 dx.sample key:key=key target:target=spins sampler:sampler='dmala' num_chains:size=2 num_warmup:count0=6
     num_samples:size=2 keep:function=keep_sum adaptation:thing?=dx.AcceptanceRate() progress:flag=False --
     keep/returns-a-vector keep/returns-NaN keep/returns-complex adaptation/wrong-type

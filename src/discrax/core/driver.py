@@ -15,6 +15,7 @@ import numpy as np
 from jaxtyping import Array, Integer, Key, UInt32
 
 from discrax.core import random
+from discrax.core.devices import Devices
 from discrax.core.kernel import Info, Kernel, State
 from discrax.core.layout import choose_layout
 from discrax.core.observers import Observer
@@ -147,6 +148,7 @@ class Chunk(NamedTuple):
     compile_seconds: float
 
 
+# All that a run may differ in; `Run.steps` is the one that says it.
 def drive(
     keys: Key[Array, "*batch chains"],
     target: Target,
@@ -159,12 +161,14 @@ def drive(
     observers: tuple[Observer, ...] = (),
     before_chunk: Callable[[Target, Kernel], tuple[Target, Kernel]] | None = None,
     axes: Any = None,
+    devices: Devices | None = None,
 ) -> Iterator[Chunk]:
     """Runs `num_draws` draws chunk by chunk.
 
     - `before_chunk` may change the target's arrays and the kernel, its static sizes too.
     - `observers` go on with what they remember in the ensemble, else they begin.
     - `axes`: of the target's arrays, where several runs lie along a leading axis of all other arrays.
+    - `devices`: on which the chains are spread; by default all are where JAX puts them.
     """
     compile_seconds, places = 0.0, lambda *axes_: None if axes is None else axes_
     if len(ensemble.observed) != len(observers):
@@ -178,8 +182,11 @@ def drive(
             target, kernel = before_chunk(target, ensemble.kernel)
             ensemble = ensemble._replace(kernel=kernel)
         settings = {"num_draws": length, "thinning": thinning, "observers": observers}
-        arguments = (keys, target, ensemble, adapter)
-        program, more = compiled(run_chunk, arguments, settings, places(0, axes, 0, 0))
+        arguments, function = (keys, target, ensemble, adapter), run_chunk
+        if devices is not None:
+            arguments = devices.place(*arguments)
+            function, settings = devices.divide(run_chunk, settings)
+        program, more = compiled(function, arguments, settings, places(0, axes, 0, 0))
         begin = time.perf_counter()
         ensemble, handed, info = jax.block_until_ready(program(arguments))
         seconds = time.perf_counter() - begin

@@ -123,6 +123,15 @@ def auto(
     return Auto(seconds, score, None if candidates is None else tuple(candidates), cost)
 
 
+def check_clock(spec: Auto) -> None:
+    """Processes that run together must choose alike, and each has a clock of its own."""
+    if spec.cost == "seconds" and jax.process_count() > 1:
+        raise ValueError(
+            f"{jax.process_count()} processes must choose the same sampler, but 'auto' goes by the clock of each; name "
+            "a sampler, or pass discrax.auto(cost='evaluations')."
+        )
+
+
 def candidates_for(target: Target, *, differentiable: bool) -> Iterator[tuple[str, str | Kernel]]:
     """Names and samplers in the order in which they are tried."""
     space, base = target.space, bare(target)

@@ -20,6 +20,7 @@ import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Integer, Key, PRNGKeyArray
 
+from discrax.core.devices import Devices, bring_home, gather
 from discrax.core.driver import Adapter, Chunk, Ensemble, chunk_length, drive, start
 from discrax.core.kernel import Kernel, replaced
 from discrax.core.observers import Observer
@@ -63,6 +64,7 @@ class Run:
     adapter: Adapter | None = None  # while it is tuned
     observers: tuple[Observer, ...] = ()  # that watched it last
     compile_seconds: float = field(default=0.0, compare=False)
+    devices: Devices | None = None  # on which its chains are spread
 
     @classmethod
     def prepare(
@@ -72,6 +74,7 @@ class Run:
         sampler: str | Kernel,
         num_chains: int = 4,
         init: Array | np.ndarray | None = None,
+        devices: Devices | None = None,
     ) -> "Run":
         """Checks, builds and starts: what cannot run ends here with a sentence.
 
@@ -81,12 +84,13 @@ class Run:
         check_target(target)
         for_init, keys = chain_keys(key, num_chains)
         x = initial_states(for_init, target, num_chains, init)
-        run = cls.at(keys, target, sampler, x)
-        if init is None and np.isneginf(np.asarray(run.ensemble.states.log_prob)).any():
-            kernel = run.kernels[0]
-            x = possible_starts(for_init, target, x, lambda x: start(target, kernel, x)[0].states.log_prob)
-            run = replace(run, ensemble=start(target, kernel, x)[0], x=x)
-        check_start(run.ensemble.states, run.kernels[0])
+        run = cls.at(keys, target, sampler, x, devices)
+        if init is None and np.isneginf(gather(run.ensemble.states.log_prob)).any():
+            placed, kernel = run.target, run.ensemble.kernel
+            begin = lambda x: _start(devices, placed, kernel, x)[1]  # noqa: E731
+            x = possible_starts(for_init, target, x, lambda x: gather(begin(x).states.log_prob))
+            run = replace(run, ensemble=begin(x), x=x)
+        check_start(gather(run.ensemble.states), run.kernels[0])
         return run
 
     @classmethod
@@ -96,6 +100,7 @@ class Run:
         target: Target,
         sampler: str | Kernel,
         x: Integer[Array, "chains *shape"],
+        devices: Devices | None = None,
     ) -> "Run":
         """With the keys of the chains, at states of theirs; whether these are possible is not checked."""
         kernel = build_kernel(sampler, target)
@@ -103,9 +108,9 @@ class Run:
         check_gradient(target, kernel)
         check_batches(target, kernel, keys, x)
         kernel, note = kernel.prepare(target, tuning=True)
-        ensemble, compile_seconds = start(target, kernel, x)
+        placed, ensemble, compile_seconds = _start(devices, target, kernel, x)
         reports = () if note is None else (note,)
-        return cls((target,), target, keys, ensemble, x, (reports,), compile_seconds=compile_seconds)
+        return cls((target,), placed, keys, ensemble, x, (reports,), compile_seconds=compile_seconds, devices=devices)
 
     @classmethod
     def stack(cls, runs: Sequence["Run"]) -> "Run":
@@ -138,7 +143,7 @@ class Run:
     @property
     def kernels(self) -> list[Kernel]:
         """The kernel of each run."""
-        return self.split(self.ensemble.kernel)
+        return self.split(bring_home(self.ensemble.kernel))
 
     def split(self, tree: Any) -> list[Any]:
         """What belongs to each run of a tree whose arrays have the leading axis of runs, if there is one."""
@@ -187,7 +192,7 @@ class Run:
         if self.adapter is None:
             return self
         assert self.ensemble.memory is not None
-        memories, adapters = self.split(self.ensemble.memory), self.split(self.adapter)
+        memories, adapters = self.split(bring_home(self.ensemble.memory)), self.split(self.adapter)
         frozen = [
             adapter.freeze(target, kernel, memory)
             for adapter, target, kernel, memory in zip(adapters, self.targets, self.kernels, memories, strict=True)
@@ -237,6 +242,7 @@ class Run:
             observers=observe,
             before_chunk=self._before_chunk(resize),
             axes=self.axes,
+            devices=self.devices,
         ):
             yield self._progress(progress, observe)
 
@@ -244,7 +250,7 @@ class Run:
         count = len(self.targets)
         return Progress(
             replace(self, ensemble=chunk.ensemble, observers=observers),
-            tuple(self.split(chunk.handed)),
+            tuple(self.split(gather(chunk.handed))),
             chunk.num_draws,
             float(np.mean(chunk.info.accept_prob)),
             chunk.seconds / count,
@@ -274,11 +280,21 @@ class Run:
                 target = stack_shared(blocks)[0] if self.is_stacked else renewed(target)
             if is_sized:
                 tuning = self.adapter is not None
-                parts = zip(self.split(kernel), self.targets, strict=True)
+                parts = zip(self.split(bring_home(kernel)), self.targets, strict=True)
                 kernel = self._join(_of_one_size([each.prepare(of, tuning=tuning)[0] for each, of in parts]))
             return target, kernel
 
         return before_chunk
+
+
+def _start(
+    devices: Devices | None, target: Target, kernel: Kernel, x: Integer[Array, "chains *shape"]
+) -> tuple[Target, Ensemble, float]:
+    """The target and the ensemble before its first step, on the devices, and the seconds of compilation."""
+    if devices is not None:
+        target, kernel = devices.share((target, kernel), target.space)
+        x = devices.spread(x, target.space)
+    return target, *start(target, kernel, x)
 
 
 def _of_one_size(kernels: Sequence[Kernel]) -> list[Kernel]:

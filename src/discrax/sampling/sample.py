@@ -6,9 +6,11 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
+from jax.sharding import Mesh
 from jaxtyping import Array, PRNGKeyArray
 
 from discrax.core.checks import yes_or_no
+from discrax.core.devices import bring_home, find_devices, gather
 from discrax.core.driver import Adapter
 from discrax.core.interrupts import Interrupts, listening
 from discrax.core.kernel import Kernel
@@ -17,7 +19,7 @@ from discrax.core.programs import reads_user_code
 from discrax.core.target import Target, check_target
 from discrax.diagnostics.weighted import weights_from_logs
 from discrax.samplers import build_kernel
-from discrax.sampling.auto import Auto, default_adapter, pilot
+from discrax.sampling.auto import Auto, check_clock, default_adapter, pilot
 from discrax.sampling.checks import check_counts, check_keep, check_moved, check_run_memory
 from discrax.sampling.progress import ProgressBar, wants_progress
 from discrax.sampling.result import Result
@@ -43,6 +45,7 @@ def sample(
     keep_warmup: bool = False,
     adaptation: Adapter | Sequence[Adapter] | str | None = "auto",
     chunk_size: int | None = None,
+    devices: int | Sequence[jax.Device] | Mesh | None = None,
     progress: bool | None = None,
 ) -> Result:
     """Draws `num_samples` states per chain after `num_warmup` steps of warm-up.
@@ -56,6 +59,8 @@ def sample(
     - `adaptation`: "auto" tunes the kernel during warm-up as suits it (to its optimal acceptance rate, or to the
       longest jumps) and freezes it; None leaves it as it is; or one or more of the rules in `discrax.adaptation`.
     - `chunk_size`: draws per compiled scan; it changes when the host hears of the run, never the draws.
+    - `devices`: a number of devices, or a list of them, over which the chains are spread; or a `jax.sharding.Mesh` with
+      axes "chains", "sites" or both. The draws are those of one device.
     - `progress`: a progress bar; by default in terminals and notebooks, not in CI.
 
     Ctrl-C and SIGTERM return what was drawn so far, with `is_complete` False; a second one raises at once.
@@ -65,16 +70,18 @@ def sample(
     plan.check(target, num_chains)
     yes_or_no("progress", progress is not None and progress)
     check_adaptation(adaptation)
+    found = find_devices(devices, target.space, num_chains)
     with Interrupts() as interrupts:
         chosen: tuple[Any, ...] = ()
         if isinstance(sampler, str) and sampler == "auto":
             sampler = Auto()
         if isinstance(sampler, Auto):
+            check_clock(sampler)
             sampler, report = pilot(key, sampler, target, num_chains, init, interrupts)
             chosen = (report,)
         kernel = build_kernel(sampler, target)
         adapters_of(adaptation, kernel, target)  # what cannot tune it says so before anything is compiled
-        run = Run.prepare(key, target, kernel, num_chains, init)
+        run = Run.prepare(key, target, kernel, num_chains, init, found)
         run = replace(run, reports=(chosen + run.reports[0],))
         return draw(run, [adaptation], plan, interrupts)[0]
 
@@ -132,12 +139,12 @@ def draw(run: Run, adaptations: Sequence[Any], plan: Plan, interrupts: Interrupt
             _check_moved(run, warmup[-1])
         chunks = run.steps(plan.num_samples, thinning=plan.thinning, observe=plan.observers, chunk=plan.chunk_size)
         run = drawn.collect(chunks, run)
-    ends = run.split(run.ensemble)
+    ends = run.split(gather(run.ensemble._replace(kernel=bring_home(run.ensemble.kernel))))
     return [_result(i, run, ends[i], warmup, drawn, plan) for i in range(count)]
 
 
 def _check_moved(run: Run, phase: "Phase") -> None:
-    states, starts = run.split(run.ensemble.states.x), run.split(run.x)
+    states, starts = run.split(gather(run.ensemble.states.x)), run.split(run.x)
     for i, kernel in enumerate(run.kernels):
         has_moved = bool((np.asarray(starts[i]) != np.asarray(states[i])).any())  # a kernel need not count its jumps
         check_moved(kernel, phase.stats(i), run.reports[i], has_moved)

@@ -1,0 +1,112 @@
+"""Chains and sites over several devices and processes: the draws of one, and sentences for what cannot be spread."""
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+from jax.sharding import Mesh
+
+import discrax as dx
+from discrax.core.devices import find_devices
+
+HERE = Path(__file__).parent
+SPACE = dx.Spin((8, 4))
+
+
+def environment(count: int) -> dict[str, str]:
+    """Of a process with so many devices, which finds the programs that others have compiled."""
+    own = {
+        "XLA_FLAGS": f"--xla_force_host_platform_device_count={count}",
+        "JAX_PLATFORMS": "cpu",
+        "JAX_COMPILATION_CACHE_DIR": os.environ["DISCRAX_TESTS_COMPILED"],
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+        "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+    }
+    return os.environ | own
+
+
+def on_eight(*cases: str, **more: str) -> None:
+    command = [sys.executable, str(HERE / "on_eight_devices.py"), *cases]
+    done = subprocess.run(command, env=environment(8) | more, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_eight_devices_give_the_draws_of_one():
+    on_eight("quick", JAX_DISABLE_MOST_OPTIMIZATIONS="1")
+
+
+@pytest.mark.slow
+def test_two_and_eight_devices_give_the_draws_tuning_and_moments_of_one():
+    on_eight("dmala", "pas", "chromatic", "moments")
+
+
+@pytest.mark.slow
+def test_sites_over_devices_give_the_draws_of_one():
+    on_eight("sites")
+
+
+@pytest.mark.slow
+def test_two_processes_give_the_draws_of_one(tmp_path):
+    with socket.socket() as free:
+        free.bind(("localhost", 0))
+        port = free.getsockname()[1]
+    files = [tmp_path / f"{number}.npz" for number in range(3)]
+    script = str(HERE / "in_two_processes.py")
+    started = [
+        subprocess.Popen(
+            [sys.executable, script, str(port), str(number), str(path)],
+            env=environment(1),
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for number, path in enumerate(files)
+    ]
+    for process in started:
+        _, errors = process.communicate()
+        assert process.returncode == 0, errors
+    first, second, alone = map(np.load, files)
+    for name in alone:
+        np.testing.assert_array_equal(first[name], alone[name])
+        np.testing.assert_array_equal(second[name], alone[name])
+
+
+@pytest.mark.parametrize(
+    ("devices", "kind", "says"),
+    [
+        (1000, ValueError, "at most"),
+        (0, ValueError, "devices must be"),
+        (True, TypeError, "a number of devices"),
+        ("gpu", TypeError, "a number of devices"),
+        ([], TypeError, "a number of devices"),
+        ([0], TypeError, "a number of devices"),
+        (2.0, TypeError, "a number of devices"),
+    ],
+)
+def test_unknown_devices_get_a_sentence(devices, kind, says):
+    with pytest.raises(kind, match=says):
+        find_devices(devices, SPACE, 4)
+
+
+def test_a_mesh_of_other_axes_gets_a_sentence():
+    with pytest.raises(ValueError, match='axes "chains", "sites" or both, but has'):
+        find_devices(Mesh(np.asarray(jax.devices()[:1]), ("batch",)), SPACE, 4)
+
+
+def test_chains_and_sites_that_do_not_divide_get_a_sentence(monkeypatch):
+    there = np.asarray([jax.devices()[0]] * 3)
+    monkeypatch.setattr("discrax.core.devices._mesh_of", lambda axis: Mesh(there, (axis,)))
+    with pytest.raises(ValueError, match="4 chains cannot be spread over 3 devices"):
+        find_devices("chains", SPACE, 4)
+    with pytest.raises(ValueError, match="8 rows of sites cannot be cut into 3 slabs"):
+        find_devices("sites", SPACE, 4)
+
+
+def test_a_list_of_one_device_is_a_mesh_of_chains():
+    found = find_devices(jax.devices()[:1], SPACE, 4)
+    assert (found.size("chains"), found.size("sites")) == (1, 1)
+    assert find_devices(None, SPACE, 4) is None
