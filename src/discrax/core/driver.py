@@ -157,8 +157,9 @@ def drive(
     observers: tuple[Observer, ...] = (),
     before_chunk: Callable[[Target, Kernel], tuple[Target, Kernel]] | None = None,
     axes: Any = None,
+    done: int = 0,
 ) -> Iterator[Chunk]:
-    """Runs `num_draws` draws chunk by chunk.
+    """Runs `num_draws` draws chunk by chunk, but for those that are done.
 
     - `before_chunk` may change the target's arrays and the kernel, its static sizes too.
     - `observers` go on with what they remember in the ensemble, else they begin.
@@ -169,7 +170,6 @@ def drive(
         arguments = (target, ensemble.states)
         program, compile_seconds = compiled(first_memories, arguments, {"observers": observers}, places(axes, 0))
         ensemble = ensemble._replace(observed=program(arguments))
-    done = 0
     while done < num_draws:
         length = min(chunk, num_draws - done)
         if before_chunk is not None:

@@ -219,8 +219,11 @@ class Run:
         observe: tuple[Observer, ...] = (),
         chunk: int | None = None,
         resize: bool = True,
+        done: int = 0,
     ) -> Iterator[Progress]:
         """`num_draws` draws, `thinning` steps apart, in chunks; each comes with the run after it.
+
+        `done` of the draws were made before, in chunks of the same length.
 
         Observers begin anew, unless the same ones watched the run before. With `resize` the capacity of a kernel is
         what its present scale needs.
@@ -237,6 +240,7 @@ class Run:
             observers=observe,
             before_chunk=self._before_chunk(resize),
             axes=self.axes,
+            done=done,
         ):
             yield self._progress(progress, observe)
 
