@@ -145,6 +145,7 @@ class Chunk(NamedTuple):
     compile_seconds: float
 
 
+# The one loop: all that a run consists of comes here.
 def drive(
     keys: Key[Array, "*batch chains"],
     target: Target,

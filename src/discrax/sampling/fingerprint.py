@@ -4,7 +4,7 @@ import dataclasses
 import hashlib
 import inspect
 from collections.abc import Callable, Mapping
-from importlib.metadata import version
+from importlib import import_module
 from typing import Any
 
 import equinox as eqx
@@ -13,7 +13,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
-from discrax import __version__
 from discrax.core import random
 from discrax.core.closures import Captured
 from discrax.core.space import Space
@@ -58,7 +57,7 @@ def differences(there: Mapping[str, str], here: Mapping[str, str]) -> list[str]:
 def surroundings() -> dict[str, str]:
     """What may change the last bit of a draw beside what was asked for."""
     device = jax.devices()[0]
-    versions = {"discrax": __version__} | {name: version(name) for name in ("jax", "jaxlib")}
+    versions = {name: import_module(name).__version__ for name in ("discrax", "jax", "jaxlib")}
     return versions | {"device": f"{device.platform} ({device.device_kind})"}
 
 

@@ -165,11 +165,13 @@ def test_a_half_written_file_costs_a_chunk_at_most(tmp_path, whole, count):
 )
 def test_tuning_goes_on_where_it_was(tmp_path, monkeypatch, sampler):
     """The capacity of `pas` grows in warm-up, at borders of chunks that the clock has no say in."""
-    settings = {"target": targets.Ising.lattice((6, 6), 0.1), "num_warmup": 150, "sampler": sampler}
-    with dying(monkeypatch, "commit", 2):
+    target = targets.Ising.lattice((10, 10), 0.1)
+    settings = {"target": target, "num_warmup": 150, "sampler": sampler}
+    with dying(monkeypatch, "commit", 3):
         sample(tmp_path, **settings)
     if sampler == "pas":
-        assert read_npz(tmp_path / "state-0.npz")[0]["capacity"] > 8
+        first = dx.samplers.pas().prepare(target, tuning=True)[0].capacity
+        assert read_npz(tmp_path / "state-0.npz")[0]["capacity"] > first
     with dying(monkeypatch, "write", 3):
         sample(tmp_path, **settings)
     result, expected = sample(tmp_path, **settings), sample(**settings)
