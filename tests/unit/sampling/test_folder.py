@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import time
 from contextlib import contextmanager, suppress
 
 import jax
@@ -180,40 +181,48 @@ def test_tuning_goes_on_where_it_was(tmp_path, monkeypatch, sampler):
         np.testing.assert_array_equal(one, other)
 
 
+LATTICE, LONG = ((6, 6), 0.2), {"num_chains": 4, "num_warmup": 300, "num_samples": 1000, "keep_warmup": True}
 CHILD = """
     import sys
-    import jax, numpy as np
+    import jax
     jax.config.update("jax_compilation_cache_dir", sys.argv[2])
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
     import discrax as dx
-    target = dx.targets.Ising.lattice((8, 8), coupling=0.2)
-    print("ready", flush=True)
-    dx.sample(jax.random.key(0), target, "pas", num_chains=4, num_warmup=2000, num_samples=20_000, chunk_size=100,
-              keep_warmup=True, folder=sys.argv[1])
+    from discrax.sampling.folder import FolderPlace
+
+    for method in ("write", "commit"):
+        def announce(self, *arguments, original=getattr(FolderPlace, method)):
+            print("now", flush=True)
+            return original(self, *arguments)
+        setattr(FolderPlace, method, announce)
+    target = dx.targets.Ising.lattice(*LATTICE)
+    dx.sample(jax.random.key(0), target, sys.argv[3], chunk_size=50, folder=sys.argv[1], **LONG)
 """
 
 
-@pytest.mark.slow
-def test_fifty_kills_change_nothing(tmp_path):
-    rng, kills, finished, folder = random.Random(0), 0, 0, None
-    while kills < 50 or folder is not None:
-        folder = folder or tmp_path / f"run-{finished}"
-        command = [sys.executable, "-c", textwrap.dedent(CHILD), str(folder), str(tmp_path / "compiled")]
-        child = subprocess.Popen(command, stdout=subprocess.PIPE)
-        child.stdout.readline()
-        with suppress(subprocess.TimeoutExpired):
-            child.wait(rng.uniform(0, 8) if kills < 50 else None)
-        if child.poll() is None:
-            child.send_signal(signal.SIGKILL)
-            kills += 1
-        if child.wait() == 0:
-            folder, finished = None, finished + 1
-    folders = [tmp_path / f"run-{i}" for i in range(finished)]
-    target = targets.Ising.lattice((8, 8), coupling=0.2)
-    expected = dx.sample(KEY, target, "pas", num_chains=4, num_warmup=2000, num_samples=20_000, keep_warmup=True)
-    for each in folders:
-        assert_same(expected, dx.load(each))
+@pytest.mark.optimised
+@pytest.mark.parametrize(("count", "sampler"), [(2, "dmala"), pytest.param(50, "pas", marks=pytest.mark.slow)])
+def test_kills_change_nothing(tmp_path, count, sampler):
+    """SIGKILL in or soon after a write of one of the next chunks, each time; runs that end are followed by others."""
+    rng, kills, finished = random.Random(0), 0, 0
+    code = textwrap.dedent(CHILD).replace("*LATTICE", f"*{LATTICE}").replace("**LONG", f"**{LONG}")
+    is_running = True
+    while kills < count or is_running:
+        arguments = [str(tmp_path / str(finished)), os.environ["DISCRAX_TESTS_COMPILED"], sampler]
+        with subprocess.Popen([sys.executable, "-c", code, *arguments], stdout=subprocess.PIPE) as child:
+            for _ in range(rng.randrange(1, 8) if kills < count else 10**6):
+                if not child.stdout.readline():
+                    break
+            if kills < count:
+                time.sleep(rng.uniform(0, 0.02))
+                child.send_signal(signal.SIGKILL)  # nothing happens if it has ended
+            is_running = child.wait() != 0
+        kills, finished = kills + is_running, finished + (not is_running)
+        assert child.returncode in (0, -signal.SIGKILL)
+    expected = dx.sample(KEY, targets.Ising.lattice(*LATTICE), sampler, **LONG)
+    for number in range(finished):
+        assert_same(expected, dx.load(tmp_path / str(number)))
 
 
 # --- going on ---
