@@ -14,7 +14,7 @@ test: check
 	$(BIN)/pytest -n 2 --dist loadfile -m "not slow"
 
 test-slow: $(INSTALLED)
-	$(BIN)/pytest -n 2 -m slow
+	$(BIN)/pytest -n 2 --dist worksteal -m slow
 
 check: $(INSTALLED)
 	$(BIN)/ruff format --check .

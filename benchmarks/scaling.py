@@ -1,4 +1,4 @@
-"""How time and memory grow: with the sites (single-site samplers must not) and with the draws (nothing must)."""
+"""How time and memory grow: with the sites (single-site samplers must not), the draws (nothing must), and with hubs."""
 
 import resource
 import time
@@ -9,6 +9,7 @@ import numpy as np
 import discrax as dx
 from discrax.core import random
 from discrax.core.driver import drive, start
+from discrax.problems.generators import barabasi_albert
 
 
 def step_seconds(target: dx.Target, kernel: dx.Kernel, num_chains: int, num_steps: int) -> float:
@@ -57,6 +58,29 @@ def with_draws() -> None:
         print(f"{num_samples:6d} draws: {1e3 * wall / num_samples:6.3f} ms a draw, peak {peak:6.0f} MiB, lp {mean:.1f}")
 
 
+def with_hubs(num_nodes: int = 1_000_000, num_chains: int = 8) -> None:
+    print(f"\n{num_nodes:,} nodes, four times as many edges, {num_chains} chains of DMALA")
+    rng, sites = np.random.default_rng(0), np.arange(num_nodes)
+    graphs = {
+        "8-regular": np.concatenate([np.stack([sites, rng.permutation(num_nodes)], axis=1) for _ in range(4)]),
+        "Barabasi-Albert": barabasi_albert(num_nodes, 4).edges,
+    }
+    for name, edges in graphs.items():
+        begin = time.perf_counter()
+        target = dx.targets.Ising.graph(edges, 0.05)
+        built = time.perf_counter()
+        num_colours = target.colours().max() + 1
+        coloured = time.perf_counter()
+        mebibytes = sum(leaf.nbytes for leaf in jax.tree.leaves(target.coupling)) / 2**20
+        print(
+            f"{name:16} built in {built - begin:5.1f} s, {num_colours} colours in {coloured - built:5.1f} s, "
+            f"couplings {mebibytes:5.0f} MiB, {1e3 * step_seconds(target, dx.samplers.dmala(0.3), num_chains, 5):7.0f} "
+            "ms a step",
+            flush=True,
+        )
+
+
 if __name__ == "__main__":
     with_sites()
     with_draws()
+    with_hubs()

@@ -54,10 +54,12 @@ def samplers() -> dict[str, tuple[dx.Kernel, bool]]:
     }
 
 
-def time_kernel(target: dx.Target, kernel: dx.Kernel, x: jax.Array, budget: float = 1.0) -> tuple[float, float]:
+def time_kernel(
+    target: dx.Target, kernel: dx.Kernel, x: jax.Array, budget: float = 1.0, num_steps: int | None = None
+) -> tuple[float, float]:
     """Seconds per step of all chains, and seconds of compilation."""
     keys = random.split(jax.random.key(1), len(x))
-    num_steps = 50 if jax.default_backend() == "cpu" else 1000  # in one program
+    num_steps = num_steps or (50 if jax.default_backend() == "cpu" else 1000)  # in one program
     ensemble, _ = start(target, kernel, x)
     (chunk,) = drive(keys, target, ensemble, 1, chunk=1, thinning=num_steps)
     repeats = int(np.clip(budget / chunk.seconds, 3, 20))

@@ -105,7 +105,7 @@ TURNS = [  # every sampler on every space, with another family each time
     for j, space in enumerate(SPACES)
 ]
 # Where a search of the step once went the wrong way.
-AGAIN = [("pavg", "categorical", "pair-tables", number) for number in range(8)]
+AGAIN = [("pavg", "categorical", "pair-tables", number) for number in range(3)]
 CASES = [
     pytest.param(*case, marks=() if case == QUICK else pytest.mark.slow)
     for case in dict.fromkeys([*TURNS, *AGAIN])

@@ -16,6 +16,7 @@ from jaxtyping import Array, Integer, Key, UInt32
 
 from discrax.core import random
 from discrax.core.kernel import Info, Kernel, State
+from discrax.core.layout import choose_layout
 from discrax.core.observers import Observer
 from discrax.core.programs import compiled
 from discrax.core.target import Target
@@ -80,58 +81,59 @@ def run_chunk(
     """`num_draws` times `thinning` steps of all chains. With an adapter the kernel is tuned after every step.
 
     Also returns what the observers hand to the host, axes (draw, chain, ...), and the mean `Info` of the chunk.
+    Statistics are summed as they come, not stacked: on a GPU every array that a step writes is a kernel of its own.
     """
     kernel_arrays, kernel_static = eqx.partition(ensemble.kernel, eqx.is_array)
+    enter, step_all, leave = choose_layout(target, ensemble.kernel, ensemble.states)
     watching = tuple(observer for observer in observers if observer.sees_every_step)
 
     def one_step(carry, _):
-        step, states, arrays, memory, watched = carry
+        (step, states, arrays, memory, watched), sums = carry
         kernel = eqx.combine(arrays, kernel_static)
         step_keys = jax.vmap(random.fold_in, in_axes=(0, None))(keys, step)
-        states, info = jax.vmap(kernel.step, in_axes=(0, None, 0))(step_keys, target, states)
+        states, info = step_all(kernel, step_keys, states)
         if adapter is not None:
-            kernel, memory = adapter.update(target, kernel, memory, states, info)
+            kernel, memory = adapter.update(target, kernel, memory, leave(states), info)
             arrays = eqx.filter(kernel, eqx.is_array)
-        watched = tuple(o.look(target, m, states, info)[0] for o, m in zip(watching, watched, strict=True))
-        return (step + jnp.uint32(1), states, arrays, memory, watched), info
+        watched = tuple(o.look(target, m, leave(states), info)[0] for o, m in zip(watching, watched, strict=True))
+        sums = _add(sums, info)._replace(log_weight=info.log_weight)  # a draw counts for its own time
+        return ((step + jnp.uint32(1), states, arrays, memory, watched), sums), None
 
     def one_draw(carry, _):
-        moving, resting = carry
-        moving, infos = jax.lax.scan(one_step, moving, None, length=thinning)
-        states, info = moving[1], _thin(infos)
+        moving, resting, totals = carry
+        (moving, sums), _ = jax.lax.scan(one_step, (moving, no_info), None, length=thinning)
+        states, info = leave(moving[1]), _thin(sums, thinning)
         seen = [o.look(target, m, states, info) for o, m in zip(calm, resting, strict=True)]
-        return (moving, tuple(memory for memory, _ in seen)), (tuple(handed for _, handed in seen), info)
+        resting, handed = tuple(memory for memory, _ in seen), tuple(handed for _, handed in seen)
+        return (moving, resting, _add(totals, info)), handed
 
     calm = tuple(observer for observer in observers if not observer.sees_every_step)
     pairs = list(zip(observers, ensemble.observed, strict=True))
     watched = tuple(memory for observer, memory in pairs if observer.sees_every_step)
     resting = tuple(memory for observer, memory in pairs if not observer.sees_every_step)
-    moving = (ensemble.step, ensemble.states, kernel_arrays, ensemble.memory, watched)
-    (moving, resting), (handed, infos) = jax.lax.scan(one_draw, (moving, resting), None, length=num_draws)
+    moving = (ensemble.step, enter(ensemble.states), kernel_arrays, ensemble.memory, watched)
+    no_info = Info(*(jnp.zeros(len(keys), jnp.float32) for _ in Info._fields))
+    carry = (moving, resting, no_info)
+    (moving, resting, totals), handed = jax.lax.scan(one_draw, carry, None, length=num_draws)
     step, states, arrays, memory, watched = moving
     watched, resting, handed = iter(watched), iter(resting), iter(handed)
     observed = tuple(next(watched if observer.sees_every_step else resting) for observer in observers)
     handed = tuple(None if observer.sees_every_step else next(handed) for observer in observers)
-    after = Ensemble(step, states, eqx.combine(arrays, kernel_static), memory, observed)
-    return after, handed, jax.tree.map(lambda stat: jnp.mean(stat.astype(jnp.float32)), infos)
+    after = Ensemble(step, leave(states), eqx.combine(arrays, kernel_static), memory, observed)
+    return after, handed, jax.tree.map(lambda total: jnp.mean(total) / num_draws, totals)
 
 
-def _thin(infos: Info) -> Info:
+def _add(sums: Info, info: Info) -> Info:
+    """The sums of the statistics after one more step or draw."""
+    return Info(*(total + stat.astype(jnp.float32) for total, stat in zip(sums, info, strict=True)))
+
+
+def _thin(sums: Info, thinning: int) -> Info:
     """One Info for the steps of a draw: costs add up, the state kept counts for its own time, the rest is averaged."""
-    if infos.jump.shape[0] == 1:
-        return jax.tree.map(lambda stat: stat[0], infos)
-
-    def mean(stat):
-        return jnp.mean(stat.astype(jnp.float32), axis=0)
-
-    return Info(
-        accept_prob=mean(infos.accept_prob),
-        is_accepted=mean(infos.is_accepted),
-        jump=mean(infos.jump),
-        evals=jnp.sum(infos.evals, axis=0),
-        log_weight=infos.log_weight[-1],
-        is_invalid=mean(infos.is_invalid),
-    )
+    if thinning == 1:
+        return sums._replace(is_accepted=sums.is_accepted > 0, is_invalid=sums.is_invalid > 0)
+    means = Info(*(total / thinning for total in sums))
+    return means._replace(evals=sums.evals, log_weight=sums.log_weight)
 
 
 class Chunk(NamedTuple):
@@ -182,6 +184,7 @@ def drive(
         begin = time.perf_counter()
         ensemble, handed, info = jax.block_until_ready(program(arguments))
         seconds = time.perf_counter() - begin
+        handed = tuple(o.unpack(each, thinning) for o, each in zip(observers, handed, strict=True))
         yield Chunk(ensemble, handed, length, info, seconds, compile_seconds + more)
         done, compile_seconds = done + length, 0.0
 

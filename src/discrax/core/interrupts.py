@@ -72,6 +72,13 @@ class Interrupts:
             self._raises = before
 
 
+@contextmanager
+def listening() -> Iterator[None]:
+    """Decorates a verb that looks for signals while it works: those that come while it checks its arguments count."""
+    with Interrupts():
+        yield
+
+
 def _is_ours_to_take(handler: Any) -> bool:
     """Python's own handlers and ours; a program that handles a signal itself knows why, and one may ignore it."""
     mine = isinstance(getattr(handler, "__self__", None), Interrupts)

@@ -74,6 +74,10 @@ class Kernel(eqx.Module):
     def step(self, key: PRNGKeyArray, target: Target, state: State) -> tuple[State, Info]:
         """One step of one chain (no batch axis)."""
 
+    def arrange(self, target: Target) -> "Arranged | None":
+        """Its steps on states laid out in a way of its own, once for all steps of a program; None where it has none."""
+        return None
+
     def knobs(self, target: Target) -> dict[str, Knob]:
         """What warm-up may turn, by name; nothing by default."""
         return {}
@@ -100,6 +104,22 @@ class Kernel(eqx.Module):
         have room to grow. From the `draws` of a burn-in it may learn what the target does not tell.
         """
         return self, None
+
+
+class Arranged(eqx.Module):
+    """The steps of a kernel on a target, in an order of the sites of its own; log_prob may wait until `leave`."""
+
+    @abstractmethod
+    def enter(self, state: State) -> State:
+        """A chain's state, laid out for steps."""
+
+    @abstractmethod
+    def step(self, key: PRNGKeyArray, state: State) -> tuple[State, Info]:
+        """One step of one chain (no batch axis)."""
+
+    @abstractmethod
+    def leave(self, state: State) -> State:
+        """The state as everyone else knows it, log_prob and all."""
 
 
 def sites_per_step(kernel: Kernel, space: Space) -> float:

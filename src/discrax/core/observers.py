@@ -11,6 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Integer
 
 from discrax.core.kernel import Info, State
@@ -33,6 +34,10 @@ class Observer(eqx.Module):
     def look(self, target: Target, memory: Any, states: State, info: Info) -> tuple[Any, Any]:
         """What it remembers after a draw, and what the host is handed of it (chains first)."""
 
+    def unpack(self, handed: Any, thinning: int) -> Any:
+        """What the host makes of what it was handed of a chunk, axes (draw, chain, ...), on the host."""
+        return handed
+
 
 class Draws(Observer):
     """The codes of every draw, or a function of those of one chain."""
@@ -52,12 +57,19 @@ class Stats(Observer):
     def init(self, target: Target, states: State) -> None:
         return None
 
-    def look(self, target: Target, memory: None, states: State, info: Info) -> tuple[None, dict[str, Array]]:
+    def look(self, target: Target, memory: None, states: State, info: Info) -> tuple[None, Array]:
         return None, _stats(target, states, info)
 
+    def unpack(self, handed: Array, thinning: int) -> dict[str, np.ndarray]:
+        columns = dict(zip(STATS, np.moveaxis(np.asarray(handed), -1, 0), strict=True))
+        kinds = {} if thinning > 1 else {"is_accepted": bool, "is_invalid": bool}
+        return columns | {name: columns[name].astype(kind) for name, kind in kinds.items()}
 
-def _stats(target: Target, states: State, info: Info) -> dict[str, Array]:
-    return info._asdict() | {"lp": temper(target, states.log_prob).astype(jnp.float32)}
+
+def _stats(target: Target, states: State, info: Info) -> Float[Array, "chains stats"]:
+    """One array, since on a GPU every array that is written is a kernel of its own."""
+    stats = (*info, temper(target, states.log_prob))
+    return jnp.stack([stat.astype(jnp.float32) for stat in stats], axis=-1)
 
 
 class Moments(Observer):
@@ -72,9 +84,8 @@ class Moments(Observer):
     ) -> tuple[tuple[RunningMoments, RunningMoments], None]:
         sites, scalars = memory
         add = jax.vmap(add_to_moments)
-        stats = [jnp.asarray(stat, jnp.float32) for stat in _stats(target, states, info).values()]
         sites = add(sites, jax.vmap(target.space.embed)(states.x), info.log_weight)
-        return (sites, add(scalars, jnp.stack(stats, axis=-1), jnp.zeros_like(info.log_weight))), None
+        return (sites, add(scalars, _stats(target, states, info), jnp.zeros_like(info.log_weight))), None
 
 
 class BestState(NamedTuple):

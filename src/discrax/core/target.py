@@ -7,6 +7,7 @@ abstract class:
 - `LocalChanges`: the change of the log-probability when a few sites change, at a price that does not grow with the
   sites;
 - `RatioUpdates`: new log-ratios after a few sites changed, cheaper than from scratch;
+- `Rearrangeable`: exact log-ratios of some sites, with all of them in another order;
 - `Coloured`: a colouring such that sites of one colour are independent given the others;
 - `QuadraticForm`: a Hessian that does not depend on the state;
 - `Layered`: hidden units, given which the sites are independent, and the other way round.
@@ -16,8 +17,8 @@ its gradient.
 """
 
 from abc import abstractmethod
-from collections.abc import Callable
-from typing import NamedTuple, TypeVar
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -42,6 +43,11 @@ class Target(eqx.Module):
     """An unnormalised distribution over a space. Its array fields are leaves: changing them never recompiles."""
 
     space: eqx.AbstractVar[Space]
+
+    @property
+    def gathers(self) -> bool:
+        """Whether an evaluation reads sites from all over the state, as that of a graph does; it decides the layout."""
+        return False
 
     @abstractmethod
     def log_prob(self, e: Float[Array, "..."]) -> Float[Array, ""]:
@@ -122,6 +128,10 @@ class Tempered(Target):
         """That of the target."""
         return self.target.space
 
+    @property
+    def gathers(self) -> bool:
+        return self.target.gathers
+
     def log_prob(self, e: Float[Array, "..."]) -> Float[Array, ""]:
         return self.beta * self.target.log_prob(e)
 
@@ -168,6 +178,36 @@ class Coloured(Target):
     @abstractmethod
     def colours(self) -> Int[np.ndarray, "*shape"]:
         """A colour per site, 0, 1, ...; found on the host, when it is asked for."""
+
+
+@runtime_checkable
+class OrderPlan(Protocol):
+    """An order of the sites and blocks of places in it, found on the host; `Rearrangeable` makes it."""
+
+    order: Int[Array, " n"]  # place p holds site order[p]
+    places: Int[Array, " n"]  # site i is at places[i]
+    spans: tuple[tuple[int, int], ...]  # first place and end of each block
+
+
+@runtime_checkable
+class BlockRatios(Protocol):
+    """A target whose sites lie in another order."""
+
+    def ratios(self, x: Integer[Array, " n"], block: int) -> Float[Array, "k ..."]:
+        """Exact log-ratios of the sites of a block, given the codes of all in that order."""
+        ...
+
+
+class Rearrangeable(Target):
+    """exact log-ratios of some sites, with all of them in another order"""
+
+    @abstractmethod
+    def in_order(self, order: Int[np.ndarray, " n"], ends: Sequence[int]) -> OrderPlan:
+        """A plan for the sites in about this order, on the host; none of its blocks crosses one of the `ends`."""
+
+    @abstractmethod
+    def blocks(self, plan: OrderPlan) -> BlockRatios:
+        """The target's own arrays, laid out by a plan."""
 
 
 class QuadraticForm(Target):

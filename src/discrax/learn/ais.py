@@ -33,7 +33,7 @@ from discrax.adaptation.acceptance import scale_of, with_scale
 from discrax.core import random
 from discrax.core.checks import whole
 from discrax.core.driver import chunk_length
-from discrax.core.interrupts import Interrupts
+from discrax.core.interrupts import Interrupts, listening
 from discrax.core.kernel import Kernel, State, rated_knob, reevaluate, replaced
 from discrax.core.programs import compiled, reads_user_code
 from discrax.core.target import Target, check_target
@@ -94,6 +94,7 @@ class AIS(NamedTuple):
 
 
 @reads_user_code()
+@listening()
 def ais(
     key: PRNGKeyArray,
     target: Target,

@@ -13,7 +13,7 @@ from jaxtyping import Array, Float, Integer, PRNGKeyArray
 from numpy.typing import ArrayLike
 
 from discrax.core import checks, random
-from discrax.core.interrupts import Interrupts
+from discrax.core.interrupts import Interrupts, listening
 from discrax.core.kernel import Kernel
 from discrax.core.programs import reads_user_code
 from discrax.core.target import Target, check_target
@@ -34,6 +34,7 @@ class MixingCurve(NamedTuple):
 
 @reads_user_code()
 @checks.checked_arguments
+@listening()
 def mixing_curves(
     key: PRNGKeyArray,
     target: Target,

@@ -34,7 +34,7 @@ from numpy.typing import ArrayLike
 from discrax.core import checks, random
 from discrax.core.driver import Adapter
 from discrax.core.files import UnusableFile
-from discrax.core.interrupts import Interrupts
+from discrax.core.interrupts import Interrupts, listening
 from discrax.core.kernel import Kernel
 from discrax.core.programs import compiled, reads_user_code
 from discrax.core.target import Target, check_target
@@ -67,6 +67,7 @@ class Trained(NamedTuple):
 
 # Its many parameters are the settings of one experiment, each with a default; there is no smaller set that would do.
 @reads_user_code()
+@listening()
 def pcd(
     key: PRNGKeyArray,
     model: Target,

@@ -22,8 +22,9 @@ from discrax.core.space import Categorical
 from discrax.problems.graph import Graph
 from discrax.problems.problem import Labelling, Problem
 from discrax.problems.states import cut_weight, graph_with_nodes, names_of, per_state, totals
-from discrax.targets.coupling import Dense, Sparse, Uncoupled
+from discrax.targets.coupling import Dense, Uncoupled
 from discrax.targets.partition import BalancedLabels
+from discrax.targets.sparse_coupling import Sparse
 
 _CUT_COST = 2.0
 

@@ -17,8 +17,9 @@ from jaxtyping import Float, Int, Integer
 from discrax.core import checks
 from discrax.core.space import Binary, Space
 from discrax.core.target import Target
-from discrax.targets.coupling import Dense, Sparse, Uncoupled
+from discrax.targets.coupling import Dense, Uncoupled
 from discrax.targets.quadratic import Quadratic
+from discrax.targets.sparse_coupling import Sparse
 
 _MOST_BYTES = 2**34  # of coupling matrices
 

@@ -5,67 +5,28 @@ flips with probability sigmoid(r). Four scans:
 
 - `random`: one uniformly chosen free site a step;
 - `systematic`: one free site a step, in order;
-- `chromatic`: all sites in a step, one colour after another. Sites of a colour do not interact, so they are redrawn
-  together, and log pi changes by the sum of their log-ratios;
+- `chromatic`: all sites in a step, one colour after another (`chromatic.py`);
 - `layers`: all hidden units given the sites, then all sites given the hidden units (of a Boltzmann machine whose
   hidden units are summed out).
 """
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
-from jaxtyping import Array, Bool, Float, Int, Integer, PRNGKeyArray, UInt32
+from jaxtyping import Array, Integer, PRNGKeyArray
 
 from discrax.core import random
 from discrax.core.checks import describe
 from discrax.core.kernel import Info, Kernel, State, scalar_info
-from discrax.core.levels import at_level, bar_missing, draw_levels
-from discrax.core.space import Space
+from discrax.core.levels import bar_missing, draw_levels
 from discrax.core.statistics import compensated_add
-from discrax.core.target import (
-    Coloured,
-    ExactRatios,
-    Layered,
-    Target,
-    Tempered,
-    conditional_ratios,
-    effective_ratios,
-    evaluate,
-    log_prob,
-    offered,
-    temper,
-)
+from discrax.core.target import Layered, Target, Tempered, conditional_ratios, log_prob, temper
 from discrax.core.xla import materialised
 from discrax.samplers.balancing import unknown_name
-
-_UNROLLED = 16  # colours; of more, as on a dense matrix, the program would only grow
-
-
-def _start(target: Target, x: Integer[Array, "*shape"]) -> State:
-    value = log_prob(target, x)
-    # The cache: which free site is next, and the rounding error of the summed log_prob.
-    return State(x, value, (jnp.zeros((), jnp.int32), jnp.zeros_like(value)))
-
-
-def _redraw(
-    bits: UInt32[Array, "*sites"],
-    space: Space,
-    old: Integer[Array, "*sites"],
-    ratios: Float[Array, "..."],
-    tempered: Float[Array, "..."],
-) -> tuple[Integer[Array, "*sites"], Float[Array, "*sites"], Bool[Array, "*sites"]]:
-    """New codes from the conditionals, the untempered change of log pi of each, and where a conditional was invalid."""
-    is_invalid = jnp.isnan(tempered) | jnp.isposinf(tempered)
-    tempered = jnp.where(is_invalid, -jnp.inf, tempered)  # a level without a probability is not drawn
-    if space.has_two_levels:
-        flips = random.to_uniform(bits) < jax.nn.sigmoid(tempered)
-        new = materialised(jnp.where(flips, 1 - old, old))
-        return new, jnp.where(new == old, 0, ratios), is_invalid
-    new = materialised(draw_levels(bits, tempered).astype(space.dtype))
-    return new, at_level(ratios, new), jnp.any(is_invalid, axis=-1)
+from discrax.samplers.chromatic import ChromaticGibbs
+from discrax.samplers.conditionals import redraw, start_scan
 
 
 class Gibbs(Kernel):
@@ -76,7 +37,7 @@ class Gibbs(Kernel):
     evaluates_levels: ClassVar[bool] = True
 
     def init(self, target: Target, x: Integer[Array, "*shape"]) -> State:
-        return _start(target, x)
+        return start_scan(target, x)
 
     def queries(self, target: Target) -> float:
         return target.space.num_levels
@@ -89,64 +50,11 @@ class Gibbs(Kernel):
         site, x = space.free_site(pick), state.x.reshape(-1)
         ratios = conditional_ratios(target, state.x, site)
         word = random.words(for_level, 1)[0]
-        new, change, is_invalid = _redraw(word, space, x[site], ratios, temper(target, ratios))
+        new, change, is_invalid = redraw(word, space, x[site], ratios, temper(target, ratios))
         jump = space.distance(x[site], new)
         value, error = compensated_add(state.log_prob, error, change)
         after = State(x.at[site].set(new).reshape(space.shape), value, ((position + 1) % num_free, error))
         return after, scalar_info(1, True, jump, space.num_levels - 1, is_invalid)
-
-
-class ChromaticGibbs(Kernel):
-    """Redraws all sites in a step, one colour after another."""
-
-    colours: Int[Array, " n"] | None = None  # of the target it was prepared for
-    num_colours: int = eqx.field(static=True, default=0)
-    needs: ClassVar[tuple[type[Target], ...]] = (Coloured, ExactRatios)
-
-    def prepare(self, target: Target, *, tuning: bool = False, draws: Any = None) -> tuple["ChromaticGibbs", None]:
-        """With the colours of the target's graph."""
-        colouring = offered(target, Coloured)
-        assert colouring is not None
-        try:
-            colours = np.asarray(colouring.colours(), np.int32).reshape(-1)
-        except jax.errors.TracerArrayConversionError:
-            raise ValueError(
-                "The colours of a graph must be known before a program is compiled, but the kernel was given a target "
-                "inside of one; pass kernel.prepare(target)[0] instead of the kernel."
-            ) from None
-        return ChromaticGibbs(jnp.asarray(colours), int(colours.max()) + 1), None
-
-    def init(self, target: Target, x: Integer[Array, "*shape"]) -> State:
-        return _start(target, x)
-
-    def queries(self, target: Target) -> float:
-        return target.space.num_levels * target.space.num_sites
-
-    def step(self, key: PRNGKeyArray, target: Target, state: State) -> tuple[State, Info]:
-        space, ready = target.space, self if self.colours is not None else self.prepare(target)[0]
-        bits = random.words(key, space.num_sites)  # a site is redrawn once, so one word each lasts the sweep
-        position, error = state.cache
-
-        def redraw_colour(colour, carry):
-            x, value, error, is_invalid = carry
-            raw = evaluate(target, x).ratios
-            tempered = effective_ratios(target, x, raw)
-            flat = x.reshape(-1)
-            new, changes, invalid = _redraw(bits, space, flat, raw.reshape(tempered.shape), tempered)
-            is_turn = ready.colours == colour
-            x = jnp.where(is_turn, new, flat).reshape(space.shape)
-            value, error = compensated_add(value, error, jnp.sum(jnp.where(is_turn, changes, 0)))
-            return x, value, error, is_invalid | jnp.any(is_turn & invalid)
-
-        carry = (state.x, state.log_prob, error, jnp.zeros((), bool))
-        if ready.num_colours > _UNROLLED:
-            carry = jax.lax.fori_loop(0, ready.num_colours, redraw_colour, carry)
-        else:
-            for colour in range(ready.num_colours):
-                carry = redraw_colour(colour, carry)
-        x, value, error, is_invalid = carry
-        after = State(x, value, (position, error))
-        return after, scalar_info(1, True, space.distance(state.x, x), ready.num_colours, is_invalid)
 
 
 class LayerGibbs(Kernel):

@@ -12,7 +12,7 @@ from jaxtyping import Array, PRNGKeyArray
 
 from discrax.core.checks import yes_or_no
 from discrax.core.driver import Adapter
-from discrax.core.interrupts import Interrupts
+from discrax.core.interrupts import Interrupts, listening
 from discrax.core.kernel import Kernel
 from discrax.core.observers import STATS, Draws, Moments, Stats
 from discrax.core.programs import reads_user_code
@@ -34,6 +34,7 @@ _LEAST_BURN_IN = 10
 
 # The verb: its parameters are what a user may say of a run, and all but three have defaults.
 @reads_user_code()
+@listening()
 def sample(
     key: PRNGKeyArray,
     target: Target,

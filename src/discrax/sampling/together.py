@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
 from discrax.core.driver import Adapter
-from discrax.core.interrupts import Interrupts
+from discrax.core.interrupts import Interrupts, listening
 from discrax.core.kernel import Kernel
 from discrax.core.programs import reads_user_code
 from discrax.core.target import Target, check_target
@@ -23,6 +23,7 @@ from discrax.sampling.sample import adapters_of, draw
 
 
 @reads_user_code()
+@listening()
 def sample_together(
     keys: Sequence[PRNGKeyArray],
     targets: Sequence[Target],

@@ -3,15 +3,14 @@
 from collections.abc import Sequence
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Integer
 
-from discrax.core.kernel import replaced
 from discrax.core.space import Binary
 from discrax.problems.problem import BinaryQuadratic, Problem
-from discrax.targets.coupling import Dense, Sparse
+from discrax.targets.coupling import Dense
 from discrax.targets.quadratic import Quadratic
+from discrax.targets.sparse_coupling import Sparse
 
 
 def pad(
@@ -28,19 +27,14 @@ def pad(
         couplings: list[Any] = [model.dense(size) for model in models]
     else:
         lists = [Sparse(model.edges, model.weights, (size,)) for model in models]
-        degree = max(each.weights.shape[1] for each in lists)
-        couplings = [_widen(each, degree) for each in lists]
+        degree = max(each.max_degree for each in lists)
+        couplings = [each.in_one_block(degree) for each in lists]
     is_padded = any(model.num_sites < size for model in models)
     targets = [_target(model, coupling, size, is_padded) for model, coupling in zip(models, couplings, strict=True)]
     x = np.zeros((len(models), len(init[0]), size), np.int8)
     for i, states in enumerate(init):
         x[i, :, : states.shape[1]] = states
     return targets, x
-
-
-def _widen(coupling: Sparse, degree: int) -> Sparse:
-    wider = [(0, 0), (0, degree - coupling.weights.shape[1])]
-    return replaced(coupling, indices=jnp.pad(coupling.indices, wider), weights=jnp.pad(coupling.weights, wider))
 
 
 def _target(model: BinaryQuadratic, coupling: Dense | Sparse, size: int, is_padded: bool) -> Quadratic:

@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Integer, PRNGKeyArray
 
 from discrax.core import random
-from discrax.core.interrupts import Interrupts
+from discrax.core.interrupts import Interrupts, listening
 from discrax.core.kernel import Kernel
 from discrax.core.programs import reads_user_code
 from discrax.problems.problem import Problem
@@ -18,6 +18,7 @@ from discrax.solving.solution import Solution
 
 
 # The verb: its parameters are what a user may say of a search, and all but two have defaults.
+@listening()
 def solve(
     key: PRNGKeyArray,
     problem: Problem,
@@ -62,6 +63,7 @@ def solve(
 
 # The verb: its parameters are what a user may say of a search, and all but two have defaults.
 @reads_user_code()
+@listening()
 def solve_many(
     key: PRNGKeyArray,
     problems: Sequence[Problem],

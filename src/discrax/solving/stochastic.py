@@ -22,7 +22,7 @@ from jaxtyping import Array, Float, Integer, PRNGKeyArray
 
 from discrax.core import random
 from discrax.core.checks import checked_arguments, number, whole
-from discrax.core.interrupts import Interrupts
+from discrax.core.interrupts import Interrupts, listening
 from discrax.core.kernel import Kernel
 from discrax.core.memory import check_memory
 from discrax.core.programs import compiled, reads_user_code
@@ -49,6 +49,7 @@ class StochasticSolution:
 
 
 @reads_user_code()
+@listening()
 def minimise_expected(
     key: PRNGKeyArray,
     target: StochasticTarget,

@@ -1,6 +1,6 @@
 """Distributions over discrete spaces, one file a family."""
 
-from discrax.targets.coupling import Coupling, Dense, Lattice, Sparse, Uncoupled
+from discrax.targets.coupling import Coupling, Dense, Lattice, Uncoupled
 from discrax.targets.fhmm import FHMM, CategoricalFHMM
 from discrax.targets.gaussian import LatticeGaussian
 from discrax.targets.gaussian_bernoulli import GaussianBernoulli
@@ -11,6 +11,7 @@ from discrax.targets.partition import BalancedLabels
 from discrax.targets.quadratic import Ising, Potts, Quadratic
 from discrax.targets.rbm import RBM, CategoricalRBM
 from discrax.targets.regression import LogisticRegression, SparseLinearRegression
+from discrax.targets.sparse_coupling import Sparse
 from discrax.targets.stochastic import Bayesian, Expectation, Quenched
 from discrax.targets.tall_regression import TallLogisticRegression
 

@@ -6,7 +6,7 @@ that training or `equinox.tree_at` may change.
 
 - `Dense`: an n x n array, in which every site may be coupled to every other and to itself; a product is a matrix
   product, a few changed sites add a few rows.
-- `Sparse`: neighbour lists padded to the largest degree; a product is a gather and a sum, never a scatter.
+- `Sparse` (in `sparse_coupling.py`): neighbour lists; a product is a gather and a sum, never a scatter.
 - `Lattice`: nearest neighbours on a grid; a product is a few shifted additions.
 - `Uncoupled`: J = 0.
 
@@ -14,35 +14,41 @@ All act on the site axes of `e` and leave a trailing axis of levels alone, so on
 Potts (one-hot vectors).
 """
 
-import functools
+import itertools
 import math
+import operator
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 from numpy.typing import ArrayLike
 
-from discrax.core.checks import as_array, real_array, yes_or_no
+from discrax.core.checks import real_array, yes_or_no
 from discrax.core.sites import checked_shape
-from discrax.core.sparse import greedy_colouring, padded_rows
+from discrax.core.sparse import greedy_colouring
+from discrax.targets.rows import Relabelling, over_levels, relabel
 
 Weights = ArrayLike | tuple[ArrayLike, ...] | list[ArrayLike]  # of a lattice: for all axes, or for each
 
 
-def _over_levels(weights: Float[Array, "*shape"], e: Float[Array, "..."]) -> Float[Array, "..."]:
-    """Gives per-site weights the trailing axes of `e`."""
-    return weights.reshape(weights.shape + (1,) * (e.ndim - weights.ndim)) if weights.ndim else weights
+class Pattern(NamedTuple):
+    """Who may be coupled to whom, on the host: site i to `others[first[i] : first[i + 1]]`, itself included."""
+
+    first: Int[np.ndarray, " ends"]
+    others: Int[np.ndarray, " m"]
+    sources: Int[np.ndarray, " m"]  # where the weight of each entry stands in `Coupling.flat_weights`
 
 
 class Coupling(eqx.Module):
     """A symmetric matrix J, a row per site. Embeddings e have shape `(*shape,)`, or `(*shape, levels)`."""
 
     shape: eqx.AbstractVar[tuple[int, ...]]
+    gathers: ClassVar[bool] = False  # whether a product reads sites from all over the state
 
     @abstractmethod
     def product(self, e: Float[Array, "..."]) -> Float[Array, "..."]:
@@ -65,6 +71,26 @@ class Coupling(eqx.Module):
     def colours(self) -> Int[np.ndarray, "*shape"]:
         """A colour per site, 0, 1, ...; sites of one colour are not coupled."""
 
+    @abstractmethod
+    def pattern(self) -> Pattern:
+        """The entries of J that may differ from 0."""
+
+    @abstractmethod
+    def flat_weights(self) -> Float[Array, " weights"]:
+        """All weights, in one row."""
+
+    def csr(self) -> tuple[Int[np.ndarray, " ends"], Int[np.ndarray, " m"], Float[np.ndarray, " m"]]:
+        """Compressed rows on the host: J between site i and `others[first[i] : first[i + 1]]` is the weights there."""
+        first, others, sources = self.pattern()
+        return first, others, np.asarray(self.flat_weights())[sources]
+
+    def in_order(self, order: Int[np.ndarray, " n"], ends: Sequence[int]) -> Relabelling:
+        """A plan of J for the sites in another order, such as colour after colour; each of its blocks ends at `ends`.
+
+        Place p is meant for site `order[p]`; where rows of one colour differ much in length they are sorted by it.
+        """
+        return relabel(*self.pattern(), self.flat_weights().size, order, ends)
+
 
 class Uncoupled(Coupling):
     """J = 0: independent sites."""
@@ -82,6 +108,12 @@ class Uncoupled(Coupling):
 
     def colours(self) -> Int[np.ndarray, "*shape"]:
         return np.zeros(self.shape, np.int32)
+
+    def pattern(self) -> Pattern:
+        return Pattern(np.zeros(math.prod(self.shape) + 1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.int64))
+
+    def flat_weights(self) -> Float[Array, " weights"]:
+        return jnp.zeros(1, jnp.result_type(float))  # of no entry; from an empty array XLA gathers nothing
 
 
 class Dense(Coupling):
@@ -122,68 +154,12 @@ class Dense(Coupling):
     def colours(self) -> Int[np.ndarray, "*shape"]:
         return np.arange(len(self.matrix), dtype=np.int32).reshape(self.shape)
 
+    def pattern(self) -> Pattern:
+        n = len(self.matrix)
+        return Pattern(np.arange(0, n * n + 1, n), np.tile(np.arange(n, dtype=np.int32), n), np.arange(n * n))
 
-class Sparse(Coupling):
-    """From edges `(i, j, weight)`, each once; `i = j` is a diagonal entry."""
-
-    shape: tuple[int, ...] = eqx.field(static=True)
-    indices: Int[Array, "n degree"]
-    weights: Float[Array, "n degree"]  # what stands beyond a site's degree is never read
-    degrees: Int[Array, " n"]
-    has_diagonal: bool = eqx.field(static=True)
-
-    def __init__(self, edges: ArrayLike, weights: ArrayLike, shape: Sequence[int]):
-        edges = as_array("Edges", edges)
-        if edges.size % 2 or (edges.size and not np.issubdtype(edges.dtype, np.integer)):
-            raise ValueError(f"Edges must be pairs of sites, but got an array of {edges.dtype} of shape {edges.shape}.")
-        edges, weights = edges.astype(np.int64).reshape(-1, 2), real_array("Weights of edges", weights)
-        if weights.shape not in ((), (len(edges),)):
-            raise ValueError(f"Weights must be one number, or one per edge ({len(edges)}), but got {weights.shape}.")
-        weights = np.broadcast_to(weights, (len(edges),))
-        self.shape = checked_shape(shape)
-        n = math.prod(self.shape)
-        if edges.size and (edges.min() < 0 or edges.max() >= n):
-            outside = int(edges.min() if edges.min() < 0 else edges.max())
-            raise ValueError(f"Edges must join sites 0..{n - 1}, but one names site {outside}.")
-        loops = edges[:, 0] == edges[:, 1]
-        source = np.concatenate([edges[:, 0], edges[~loops, 1]])
-        sink = np.concatenate([edges[:, 1], edges[~loops, 0]])
-        value = np.concatenate([weights, weights[~loops]])
-        indices, table = padded_rows(source, sink, value, n)
-        self.indices, self.weights = jnp.asarray(indices), jnp.asarray(table, jnp.result_type(float))
-        self.degrees = jnp.asarray(np.bincount(source, minlength=n), jnp.int32)
-        self.has_diagonal = bool(loops.any())
-
-    def _weights_of(self, sites: Int[Array, " k"] | slice) -> Float[Array, "k degree"]:
-        """Without what pads the rows."""
-        weights = self.weights[sites]
-        exists = jnp.arange(weights.shape[1], dtype=jnp.int32)[None] < self.degrees[sites][:, None]
-        return jnp.where(exists, weights, 0)
-
-    def product(self, e: Float[Array, "..."]) -> Float[Array, "..."]:
-        flat = e.reshape(len(self.weights), *e.shape[len(self.shape) :])
-        gathered = flat[self.indices]
-        return jnp.sum(_over_levels(self._weights_of(slice(None)), gathered) * gathered, axis=1).reshape(e.shape)
-
-    def neighbours(self, sites: Int[Array, " k"]) -> tuple[Int[Array, "k degree"], Float[Array, "k degree"]]:
-        return self.indices[sites], self._weights_of(sites)
-
-    def diagonal(self) -> Float[Array, "*shape"] | None:
-        if not self.has_diagonal:
-            return None
-        itself = self.indices == jnp.arange(len(self.indices))[:, None]
-        return jnp.sum(jnp.where(itself, self._weights_of(slice(None)), 0), axis=1).reshape(self.shape)
-
-    def colours(self) -> Int[np.ndarray, "*shape"]:
-        indices, degrees = np.asarray(self.indices), np.asarray(self.degrees)
-        exists = np.arange(indices.shape[1]) < degrees[:, None]
-        return _colours(np.append(0, np.cumsum(degrees)).tobytes(), indices[exists].tobytes()).reshape(self.shape)
-
-
-@functools.lru_cache(maxsize=2)
-def _colours(first: bytes, others: bytes) -> Int[np.ndarray, " n"]:
-    """Found once for a pattern: a pilot asks more than once."""
-    return greedy_colouring(np.frombuffer(first, np.int64), np.frombuffer(others, np.int32))
+    def flat_weights(self) -> Float[Array, " weights"]:
+        return self.matrix.reshape(-1)
 
 
 class Lattice(Coupling):
@@ -238,7 +214,7 @@ class Lattice(Coupling):
     def _by_shifts(self, e: Float[Array, "..."]) -> Float[Array, "..."]:
         total = jnp.zeros_like(e)
         for axis, weight in enumerate(self.weights):
-            weight = _over_levels(weight, e)
+            weight = over_levels(weight, e)
             if weight.ndim:
                 total += weight * self._shift(e, axis, 1) + self._shift(weight * e, axis, -1)
             else:
@@ -261,23 +237,33 @@ class Lattice(Coupling):
     def colours(self) -> Int[np.ndarray, "*shape"]:
         if not self.periodic or all(size % 2 == 0 for size in self.shape):
             return np.indices(self.shape).sum(0).astype(np.int32) % 2
-        sites = np.arange(math.prod(self.shape)).reshape(self.shape)
-        others = [np.roll(sites, by, axis) for axis in range(sites.ndim) for by in (-1, 1)]
-        first = np.arange(0, len(others) * sites.size + 1, len(others))
-        return greedy_colouring(first, np.stack(others, axis=-1).reshape(-1)).reshape(self.shape)
+        first, others, _ = self.pattern()
+        return greedy_colouring(first, others).reshape(self.shape)
+
+    def pattern(self) -> Pattern:
+        sites = np.arange(math.prod(self.shape), dtype=np.int32).reshape(self.shape)
+        others, sources, exists, start = [], [], [], 0
+        for axis, (size, weight) in enumerate(zip(self.shape, self.weights, strict=True)):
+            along = np.arange(size).reshape([-1 if each == axis else 1 for each in range(sites.ndim)])
+            for by in (1, -1):
+                there = np.roll(sites, -by, axis)
+                first_end = sites if by == 1 else there
+                others.append(there)
+                sources.append(start + (first_end if weight.ndim else np.zeros_like(sites)))
+                exists.append(np.broadcast_to(self.periodic | (along + by >= 0) & (along + by < size), self.shape))
+            start += weight.size
+        exist = np.stack(exists, -1)
+        first = np.append(0, np.cumsum(exist.sum(-1)))
+        return Pattern(first, np.stack(others, -1)[exist], np.stack(sources, -1)[exist])
+
+    def flat_weights(self) -> Float[Array, " weights"]:
+        return jnp.concatenate([weight.reshape(-1) for weight in self.weights])
 
 
 def as_edges(graph: Any) -> tuple[Int[np.ndarray, "m 2"], Float[np.ndarray, " m"] | None, int]:
     """Edges `(m, 2)`, weights or None, and number of nodes of a networkx graph, scipy.sparse matrix or edge array."""
-    if hasattr(graph, "number_of_nodes"):  # networkx; parallel edges of a multigraph each count
-        position = {node: i for i, node in enumerate(graph.nodes)}
-        data = [(position[a], position[b], attributes.get("weight")) for a, b, attributes in graph.edges(data=True)]
-        data = _in_one_direction(data) if graph.is_directed() else data
-        edges = np.array([(a, b) for a, b, _ in data], np.int64).reshape(-1, 2)
-        if all(weight is None for *_, weight in data):
-            return edges, None, graph.number_of_nodes()
-        weights = [1.0 if weight is None else weight for *_, weight in data]
-        return edges, real_array("Weights of edges", weights), graph.number_of_nodes()
+    if hasattr(graph, "number_of_nodes"):
+        return _networkx_edges(graph)
     if hasattr(graph, "tocoo"):  # scipy.sparse
         if graph.shape[0] != graph.shape[1]:
             raise ValueError(f"A sparse coupling matrix must be square, but got shape {graph.shape}.")
@@ -302,13 +288,38 @@ def as_edges(graph: Any) -> tuple[Int[np.ndarray, "m 2"], Float[np.ndarray, " m"
     return edges, None, int(edges.max()) + 1 if edges.size else 0
 
 
-def _in_one_direction(edges: list[tuple[int, int, Any]]) -> list[tuple[int, int, Any]]:
-    """Edges of a directed graph: two that join the same nodes in both directions are one, and must have one weight."""
-    weights = {(a, b): weight for a, b, weight in edges}
-    for (a, b), weight in weights.items():
-        if weights.get((b, a), weight) != weight:
-            raise ValueError(
-                f"Couplings are symmetric, but the directed graph joins nodes {a} and {b} with {weight} in one "
-                f"direction and {weights[b, a]} in the other; pass an undirected graph."
-            )
-    return [edge for edge in edges if edge[0] <= edge[1] or (edge[1], edge[0]) not in weights]
+def _networkx_edges(graph: Any) -> tuple[Int[np.ndarray, "m 2"], Float[np.ndarray, " m"] | None, int]:
+    """Parallel edges of a multigraph each count."""
+    n = graph.number_of_nodes()
+    position = dict(zip(graph.nodes, range(n), strict=True))
+    ends = map(position.__getitem__, itertools.chain.from_iterable(graph.edges()))
+    edges = np.fromiter(ends, np.int64).reshape(-1, 2)
+    given = list(map(operator.itemgetter(2), graph.edges(data="weight")))
+    kinds = set(map(type, given))
+    if kinds <= {type(None)}:
+        weights = None
+    else:
+        given = [1.0 if weight is None else weight for weight in given] if type(None) in kinds else given
+        weights = real_array("Weights of edges", given)
+    if graph.is_directed():
+        once = _in_one_direction(edges, np.ones(len(edges)) if weights is None else weights, n)
+        edges, weights = edges[once], None if weights is None else weights[once]
+    return edges, weights, n
+
+
+def _in_one_direction(
+    edges: Int[np.ndarray, "m 2"], weights: Float[np.ndarray, " m"], n: int
+) -> Bool[np.ndarray, " m"]:
+    """Which edges to keep: two that join the same nodes in both directions are one, and must have one weight."""
+    if not len(edges):
+        return np.zeros(0, bool)
+    (a, b), order = edges.T, np.argsort(edges @ [n, 1], kind="stable")
+    keys = (edges @ [n, 1])[order]
+    back = order[np.searchsorted(keys, b * n + a, side="right") - 1]  # of an edge the other way round, if there is one
+    is_double = (a[back] == b) & (b[back] == a)
+    for i in np.flatnonzero(is_double & (weights != weights[back]))[:1]:
+        raise ValueError(
+            f"Couplings are symmetric, but the directed graph joins nodes {a[i]} and {b[i]} with {weights[i]:g} in one "
+            f"direction and {weights[back[i]]:g} in the other; pass an undirected graph."
+        )
+    return (a <= b) | ~is_double

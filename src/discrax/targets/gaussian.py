@@ -21,8 +21,9 @@ from numpy.typing import ArrayLike
 
 from discrax.core.checks import checked_arguments, real_array
 from discrax.core.space import Ordinal
-from discrax.targets.coupling import Dense, Sparse, as_edges
+from discrax.targets.coupling import Dense, as_edges
 from discrax.targets.quadratic import Quadratic
+from discrax.targets.sparse_coupling import Sparse
 
 _MOST_DRAWS = 1000  # of M, until one is positive definite
 

@@ -52,11 +52,15 @@ class BalancedLabels(ExactRatios, LocalChanges, RatioUpdates, QuadraticForm):
     def hessian(self) -> tuple[Int[np.ndarray, "m 2"], Float[np.ndarray, " m"]]:
         """J of all pairs, since the sizes couple them all."""
         n = self.space.num_sites
-        others, weights = (np.asarray(table) for table in self.coupling.neighbours(jnp.arange(n)))
+        first, others, weights = self.coupling.csr()
         J = np.full((n, n), -2 * float(self.size_cost))
-        np.add.at(J, (np.arange(n)[:, None], others), float(self.cut_cost) * weights)
+        np.add.at(J, (np.repeat(np.arange(n), np.diff(first)), others), float(self.cut_cost) * weights)
         i, j = np.triu_indices(n)
         return np.stack([i, j], axis=1), J[i, j]
+
+    @property
+    def gathers(self) -> bool:
+        return self.coupling.gathers
 
     def log_prob(self, e: Float[Array, "n k"]) -> Float[Array, ""]:
         return self._value(e, self.coupling.product(e))

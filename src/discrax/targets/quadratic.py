@@ -12,6 +12,7 @@ z'Jz / 2.
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Integer
@@ -20,13 +21,23 @@ from numpy.typing import ArrayLike
 from discrax.core.checks import checked_arguments, real_array
 from discrax.core.levels import is_level
 from discrax.core.space import Binary, Categorical, Space, Spin, check_space
-from discrax.core.target import Coloured, Evaluation, ExactRatios, LocalChanges, QuadraticForm, RatioUpdates
-from discrax.targets.coupling import Coupling, Dense, Lattice, Sparse, Weights, as_edges
+from discrax.core.target import (
+    Coloured,
+    Evaluation,
+    ExactRatios,
+    LocalChanges,
+    QuadraticForm,
+    RatioUpdates,
+    Rearrangeable,
+)
+from discrax.targets.coupling import Coupling, Dense, Lattice, Weights, as_edges
+from discrax.targets.rows import Relabelling, Rows
+from discrax.targets.sparse_coupling import Sparse
 
 Family = TypeVar("Family", bound="Quadratic")
 
 
-class Quadratic(ExactRatios, LocalChanges, RatioUpdates, Coloured, QuadraticForm):
+class Quadratic(ExactRatios, LocalChanges, RatioUpdates, Rearrangeable, Coloured, QuadraticForm):
     """log pi(x) = e' J e / 2 + b' e. `coupling` is J: a `Coupling`, or a symmetric matrix."""
 
     space: Space
@@ -77,13 +88,32 @@ class Quadratic(ExactRatios, LocalChanges, RatioUpdates, Coloured, QuadraticForm
         np.fill_diagonal(J, 0)
         return Quadratic(Binary(len(J)), Dense(J), linear)
 
+    @property
+    def gathers(self) -> bool:
+        return self.coupling.gathers
+
     def colours(self) -> Int[np.ndarray, "*shape"]:
         return self.coupling.colours()
 
+    def in_order(self, order: Int[np.ndarray, " n"], ends: Sequence[int]) -> Relabelling:
+        return self.coupling.in_order(order, ends)
+
+    def blocks(self, plan: Relabelling) -> "QuadraticBlocks":
+        def ordered(array: Float[Array, "..."]) -> Float[Array, "n ..."]:
+            return array.reshape(self.space.num_sites, *array.shape[len(self.space.shape) :])[plan.order]
+
+        diagonal = self.coupling.diagonal()
+        return QuadraticBlocks(
+            self.space,
+            plan.apply(self.coupling.flat_weights()),
+            ordered(self.linear),
+            None if diagonal is None else ordered(diagonal),
+            plan.spans,
+        )
+
     def hessian(self) -> tuple[Int[np.ndarray, "m 2"], Float[np.ndarray, " m"]]:
-        sites = np.arange(self.space.num_sites, dtype=np.int32)
-        others, weights = (np.asarray(table) for table in self.coupling.neighbours(jnp.asarray(sites)))
-        rows = np.broadcast_to(sites[:, None], others.shape)
+        first, others, weights = self.coupling.csr()
+        rows = np.repeat(np.arange(self.space.num_sites, dtype=np.int32), np.diff(first))
         once = (weights != 0) & (rows <= others)
         return np.stack([rows[once], others[once]], axis=1), weights[once]
 
@@ -102,12 +132,7 @@ class Quadratic(ExactRatios, LocalChanges, RatioUpdates, Coloured, QuadraticForm
     def _curvature(self, x: Integer[Array, "*shape"]) -> Float[Array, "..."] | None:
         """J_ii |z|^2 / 2 for all single-site changes; None where J has no diagonal."""
         diagonal = self.coupling.diagonal()
-        if diagonal is None:
-            return None
-        if self.space.has_two_levels:
-            return diagonal * self.space.squared_moves(x) / 2
-        moves = jnp.where(is_level(x, self.space.num_levels), 0, self.space.squared_moves(x))
-        return diagonal[..., None] * moves / 2
+        return None if diagonal is None else diagonal_term(self.space, diagonal, x)
 
     def change(
         self, x: Integer[Array, "*shape"], sites: Int[Array, " k"], codes: Integer[Array, " k"]
@@ -163,6 +188,31 @@ class Quadratic(ExactRatios, LocalChanges, RatioUpdates, Coloured, QuadraticForm
         if isinstance(self.space, Categorical):
             return jnp.stack([jnp.zeros_like(slope), slope], axis=-1)
         return slope
+
+
+def diagonal_term(space: Space, diagonal: Float[Array, "*sites"], x: Integer[Array, "*sites"]) -> Float[Array, "..."]:
+    """J_ii |z|^2 / 2 for all changes of some sites."""
+    if space.has_two_levels:
+        return diagonal * space.squared_moves(x) / 2
+    moves = jnp.where(is_level(x, space.num_levels), 0, space.squared_moves(x))
+    return diagonal[..., None] * moves / 2
+
+
+class QuadraticBlocks(eqx.Module):
+    """A quadratic target with its sites in another order: blocks of rows of J, b and diag J."""
+
+    space: Space
+    rows: tuple[Rows, ...]
+    linear: Float[Array, "n ..."]
+    diagonal: Float[Array, " n"] | None
+    spans: tuple[tuple[int, int], ...] = eqx.field(static=True)
+
+    def ratios(self, x: Integer[Array, " n"], block: int) -> Float[Array, "k ..."]:
+        """h_i z + J_ii |z|^2 / 2 for all changes of the sites of a block."""
+        place = slice(*self.spans[block])
+        h, here = self.rows[block].product(self.space.embed(x)) + self.linear[place], x[place]
+        ratios = self.space.ratios_from_gradient(here, h)
+        return ratios if self.diagonal is None else ratios + diagonal_term(self.space, self.diagonal[place], here)
 
 
 def _graph_coupling(graph: Any, coupling: ArrayLike) -> Sparse:

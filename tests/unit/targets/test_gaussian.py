@@ -50,7 +50,7 @@ def test_the_rotation_has_the_spectrum_of_the_paper(condition):
 def test_the_sparse_one_is_a_cycle_with_the_spectrum_on_its_diagonal():
     target = LatticeGaussian.sparse(3, 12, 9.0, num_levels=4, centre=1.5)
     assert isinstance(target.coupling, Sparse)
-    assert target.coupling.weights.shape == (12, 3)
+    assert target.coupling.blocks[0].weights.shape == (12, 3)
     Q, i = precision(target), np.arange(12)
     np.testing.assert_allclose(np.diag(Q), 3 / (1 + 8 * i / 11), rtol=1e-6)
     assert {tuple(pair) for pair in np.argwhere(np.triu(Q, 1))} == {(k, k + 1) for k in range(11)} | {(0, 11)}

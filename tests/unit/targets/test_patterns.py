@@ -62,8 +62,9 @@ def test_edges_of_weight_zero_are_edges():
 
 def test_what_pads_the_rows_of_a_sparse_matrix_is_never_read():
     built = Sparse(EDGES, np.ones(3), (4,))
-    filled = eqx.tree_at(lambda it: it.weights, built, jnp.where(built.weights == 0, 7.0, built.weights))
-    assert (filled.weights == 7).any()
+    weights = built.blocks[0].weights
+    filled = eqx.tree_at(lambda it: it.blocks[0].weights, built, jnp.where(weights == 0, 7.0, weights))
+    assert (filled.blocks[0].weights == 7).any()
     e = jnp.asarray([1.0, -2.0, 0.5, 3.0])
     np.testing.assert_array_equal(filled.product(e), built.product(e))
     sites = jnp.arange(4)
@@ -80,7 +81,7 @@ def test_a_loop_of_weight_zero_is_a_diagonal():
 def test_colours_are_found_when_they_are_asked_for(monkeypatch):
     """To build a target costs no colouring; a kernel that needs colours is prepared before a program is made."""
     counted = []
-    monkeypatch.setattr("discrax.targets.coupling._colours", lambda *pattern: counted.append(1) or np.arange(4))
+    monkeypatch.setattr("discrax.targets.sparse_coupling._colours", lambda *pattern: counted.append(1) or np.arange(4))
     target = dx.targets.Quadratic(dx.Spin(4), Sparse(EDGES, 1.0, (4,)))
     dx.sample(jax.random.key(0), target, "gibbs", num_chains=2, num_warmup=0, num_samples=1)
     assert not counted
