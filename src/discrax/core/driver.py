@@ -148,7 +148,7 @@ class Chunk(NamedTuple):
     compile_seconds: float
 
 
-# All that a run may differ in; `Run.steps` is the one that says it.
+# The one loop: all that a run consists of comes here.
 def drive(
     keys: Key[Array, "*batch chains"],
     target: Target,
@@ -162,8 +162,9 @@ def drive(
     before_chunk: Callable[[Target, Kernel], tuple[Target, Kernel]] | None = None,
     axes: Any = None,
     devices: Devices | None = None,
+    done: int = 0,
 ) -> Iterator[Chunk]:
-    """Runs `num_draws` draws chunk by chunk.
+    """Runs `num_draws` draws chunk by chunk, but for those that are done.
 
     - `before_chunk` may change the target's arrays and the kernel, its static sizes too.
     - `observers` go on with what they remember in the ensemble, else they begin.
@@ -175,7 +176,6 @@ def drive(
         arguments = (target, ensemble.states)
         program, compile_seconds = compiled(first_memories, arguments, {"observers": observers}, places(axes, 0))
         ensemble = ensemble._replace(observed=program(arguments))
-    done = 0
     while done < num_draws:
         length = min(chunk, num_draws - done)
         if before_chunk is not None:

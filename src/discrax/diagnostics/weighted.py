@@ -17,13 +17,15 @@ from discrax.diagnostics.ess import ess, is_constant
 Values = Float[np.ndarray, "*chains draws"]
 
 
-def weights_from_logs(log_weights: Values) -> Values:
+def weights_from_logs(log_weights: Values, largest: Float[np.ndarray, "*chains 1"] | None = None) -> Values:
     """exp(log w) where the largest of every chain is a float32, else each chain in units of its largest.
 
     Chains may differ by more than a float can tell, and one whose weights all came out as 0 would say nothing.
+    `largest` is needed where these are not all draws.
     """
     log_weights = np.asarray(log_weights, np.float64)
-    largest = log_weights.max(axis=-1, keepdims=True, initial=-np.inf)
+    if largest is None:
+        largest = log_weights.max(axis=-1, keepdims=True, initial=-np.inf)
     is_plain = (np.abs(largest) < np.log(np.finfo(np.float32).max)).all()
     return np.exp(log_weights - (0.0 if is_plain else np.where(np.isfinite(largest), largest, 0.0)))
 

@@ -166,19 +166,15 @@ def pilot(
     num_chains: int,
     init: Array | np.ndarray | None,
     interrupts: Interrupts,
-) -> tuple[str | Kernel, AutoReport]:
-    """The sampler to use, and what was tried."""
+) -> AutoReport:
+    """What was tried and chosen."""
     begin = time.perf_counter()
     for_init, keys = chain_keys(key, num_chains)
     x = initial_states(for_init, target, num_chains, init)
     x = possible_starts(for_init, target, x) if init is None else x
     keys = jax.vmap(random.fold_in, in_axes=(0, None))(keys, jnp.uint32(2**32 - 1))
-    differentiable = gradient_error(target) is None
-    if spec.candidates is None:
-        waiting = list(dict(candidates_for(target, differentiable=differentiable)).items())
-    else:
-        waiting = _name_apart(spec.candidates)
-    trials, failed, by_name = [], [], dict(waiting)
+    waiting = candidates_of(spec, target)
+    trials, failed = [], []
     while waiting:
         interrupts.raise_if_requested()
         spent = time.perf_counter() - begin
@@ -197,7 +193,7 @@ def pilot(
     furthest = max(trials, key=lambda trial: trial.log_prob)
     least = furthest.log_prob - _BEHIND * max(furthest.spread, 1e-6)
     chosen = next(trial for trial in trials if trial.log_prob >= least)
-    report = AutoReport(
+    return AutoReport(
         chosen.name,
         spec.score,
         tuple(trials),
@@ -207,7 +203,13 @@ def pilot(
         time.perf_counter() - begin,
         spec.cost,
     )
-    return by_name[chosen.name], report
+
+
+def candidates_of(spec: Auto, target: Target) -> list[tuple[str, str | Kernel]]:
+    """Names and samplers that are to be tried."""
+    if spec.candidates is not None:
+        return _name_apart(spec.candidates)
+    return list(dict(candidates_for(target, differentiable=gradient_error(target) is None)).items())
 
 
 def _name_apart(candidates: Sequence[str | Kernel]) -> list[tuple[str, str | Kernel]]:

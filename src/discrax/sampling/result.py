@@ -18,8 +18,10 @@ from discrax.core.target import Target
 from discrax.diagnostics import Summary, diagnose
 from discrax.diagnostics.weighted import are_equal, effective_weights, equal_draws, shares
 from discrax.sampling.auto import AutoReport
+from discrax.sampling.folder import load_fields
 from discrax.sampling.left_out import title_of
 from discrax.sampling.stored import read_fields, write_fields
+from discrax.sampling.stored_array import draw_blocks
 
 
 @dataclass(frozen=True, repr=False)
@@ -31,17 +33,20 @@ class Result:
     to (chain, draw) arrays. "weight" is the time that a draw counts for: 1, except for samplers that simulate a process
     in time (`sgdld`); where it is no float, it is in units of a chain's largest, and "log_weight" has it. `mean`,
     `summary` and `to_arviz` honour it.
+
+    A run with a folder has its draws and statistics there: `result.draws[:, -100:]` and `result.stats["lp"][0]` read
+    what they ask for, `numpy.asarray(...)` reads all, and `summary`, `mean` and `distance` read block by block.
     """
 
     target: Target
     kernel: Kernel  # as it drew: tuned and frozen
-    draws: np.ndarray | None
+    draws: Any  # an array, or None; a `StoredArray` where the run has a folder
     kept: Any
     moments: RunningMoments | None  # per chain, of the embedding
-    stats: dict[str, np.ndarray]
+    stats: dict[str, Any]  # arrays, or stored ones
     mean_stats: dict[str, np.ndarray]  # per chain
-    warmup_stats: dict[str, np.ndarray]
-    warmup_draws: np.ndarray | None
+    warmup_stats: dict[str, Any]
+    warmup_draws: Any
     reports: tuple[Any, ...]  # what each part of warm-up tried and chose
     seconds: float  # of drawing; warm-up and compilation apart
     warmup_seconds: float
@@ -68,16 +73,16 @@ class Result:
             return None
         space = self.target.space
         reference = np.random.default_rng(0).integers(0, space.num_levels, space.shape).astype(space.dtype)
-        sites = tuple(range(1, self.draws.ndim - 1))
+        sites = tuple(range(2, self.draws.ndim))
         out = np.empty(self.draws.shape[:2], np.float64)
-        for chain, draws in enumerate(self.draws):  # one chain at a time: the difference is larger than the draws
-            out[chain] = np.abs(draws.astype(np.int32) - reference).sum(axis=sites)
+        for place, draws in draw_blocks(self.draws):
+            out[:, place] = np.abs(draws.astype(np.int32) - reference).sum(axis=sites)
         return out
 
     @property
     def has_equal_weights(self) -> bool:
         """Whether every draw counts the same."""
-        return not self.stats or are_equal(self.stats["weight"])
+        return not self.stats or are_equal(np.asarray(self.stats["weight"]))
 
     def mean(self, function: Callable[[np.ndarray], Any] | None = None) -> np.ndarray:
         """The mean, honouring weights, of the embedding or of a function of (chain, draw, *sites) codes.
@@ -89,20 +94,19 @@ class Result:
             return np.asarray(self.moments.mean, np.float64).mean(axis=0)
         if self.draws is None or not self.num_draws:
             raise ValueError("A mean over draws needs draws, but this run kept none; use keep='draws'.")
-        weights, space = shares(np.asarray(self.stats["weight"])), self.target.space
-        if function is None:
-            embed = jax.vmap(space.embed)
-            chains = [np.tensordot(w, np.asarray(embed(x)), 1) for w, x in zip(weights, self.draws, strict=True)]
-            return np.mean(chains, axis=0)
-        if not callable(function):
+        if function is not None and not callable(function):
             raise TypeError(f"function must be a function of the codes, but got {describe(function)}.")
-        values = real_array("What the function returns", function(self.draws))
-        if values.shape[:2] != self.draws.shape[:2]:
-            raise ValueError(
-                f"The function must keep the axes (chain, draw) = {self.draws.shape[:2]} of the codes, but its values "
-                f"have shape {values.shape}."
-            )
-        return np.asarray(np.einsum("cd,cd...->...", weights, values) / len(weights))
+        weights, total = shares(np.asarray(self.stats["weight"])), np.zeros(())
+        for place, x in draw_blocks(self.draws):
+            values = jax.vmap(jax.vmap(self.target.space.embed))(x) if function is None else function(x)
+            values = real_array("What the function returns", values)
+            if values.shape[:2] != x.shape[:2]:
+                raise ValueError(
+                    f"The function must keep the axes (chain, draw) = {x.shape[:2]} of the codes, but its values have "
+                    f"shape {values.shape}."
+                )
+            total = total + np.einsum("cd,cd...->...", weights[:, place], values)
+        return np.asarray(total / len(weights))
 
     def __repr__(self) -> str:
         """A few lines: what it is, and where to look."""
@@ -134,14 +138,14 @@ class Result:
         stats = self.mean_stats or {name: np.zeros(self.num_chains) for name in STATS}  # no draws: interrupted
         scalars = []
         if self.stats and self.num_draws:
-            weights = self.stats["weight"]
-            scalars.append(diagnose("lp", self.stats["lp"], weights))
+            weights = np.asarray(self.stats["weight"])
+            scalars.append(diagnose("lp", np.asarray(self.stats["lp"]), weights))
             if self.distance is not None:
                 scalars.append(diagnose("distance", self.distance, weights))
         title = f"{title_of(self.kernel)} on {title_of(self.target)}"
         invalid = stats["is_invalid"].sum() * self.num_draws * self.thinning
         if self.warmup_stats:
-            invalid += self.warmup_stats["is_invalid"].sum()
+            invalid += np.asarray(self.warmup_stats["is_invalid"]).sum()
         notes = []
         if not self.is_complete:
             notes.append(f"The run was interrupted after {self.num_draws} draws; what was drawn is here.")
@@ -171,7 +175,9 @@ class Result:
             sites_per_step=self._sites_per_step(),
             thinning=self.thinning,
             effective_weights=(
-                None if self.has_equal_weights else float(np.median(effective_weights(self.stats["weight"])))
+                None
+                if self.has_equal_weights
+                else float(np.median(effective_weights(np.asarray(self.stats["weight"]))))
             ),
             notes=tuple(notes),
         )
@@ -184,8 +190,9 @@ class Result:
     def _never_moved(self) -> int:
         frozen = self.target.space.frozen
         if self.draws is not None and self.num_draws:
-            flat = self.draws.reshape(-1, *self.target.space.shape)
-            still = (flat.min(axis=0) == flat.max(axis=0)) & (flat.shape[0] > 1)
+            ends = [(draws.min(axis=(0, 1)), draws.max(axis=(0, 1))) for _, draws in draw_blocks(self.draws)]
+            lowest, highest = np.min([low for low, _ in ends], axis=0), np.max([high for _, high in ends], axis=0)
+            still = (lowest == highest) & (self.num_chains * self.num_draws > 1)
         elif self.moments is not None and self.num_draws > 1:
             mean = np.asarray(self.moments.mean)
             spread = np.asarray(self.moments.scaled_squares).max(axis=0) + np.ptp(mean, axis=0)
@@ -196,8 +203,8 @@ class Result:
 
     def _equally_weighted(self, values: Any) -> Any:
         if self.has_equal_weights:
-            return values
-        rows, draws = np.arange(self.num_chains)[:, None], equal_draws(self.stats["weight"])
+            return jax.tree.map(np.asarray, values)
+        rows, draws = np.arange(self.num_chains)[:, None], equal_draws(np.asarray(self.stats["weight"]))
         return jax.tree.map(lambda leaf: leaf[rows, draws], values)
 
     def to_arviz(self):
@@ -216,9 +223,9 @@ class Result:
             named = self.kept if isinstance(self.kept, dict) else dict(zip(names, parts, strict=True))
             groups["posterior"] = self._equally_weighted(named)
         if self.warmup_stats:
-            groups["warmup_sample_stats"] = self.warmup_stats
+            groups["warmup_sample_stats"] = jax.tree.map(np.asarray, self.warmup_stats)
         if self.warmup_draws is not None:
-            groups["warmup_posterior"] = {"x": self.warmup_draws}
+            groups["warmup_posterior"] = {"x": np.asarray(self.warmup_draws)}
         if not self.stats:
             raise ValueError(
                 "A run that kept running moments only has no draws to export; use keep='draws' or a statistic."
@@ -237,5 +244,8 @@ class Result:
 
 
 def load(path: str | Path) -> Result:
-    """The result that `Result.save` wrote. What could not be stored is named in its place."""
-    return Result(**read_fields(path))
+    """The result that `Result.save` wrote, or a run with a folder, as far as it is: it may still be going on.
+
+    What could not be stored is named in its place.
+    """
+    return Result(**(load_fields(path) if Path(path).expanduser().is_dir() else read_fields(path)))

@@ -224,8 +224,11 @@ class Run:
         observe: tuple[Observer, ...] = (),
         chunk: int | None = None,
         resize: bool = True,
+        done: int = 0,
     ) -> Iterator[Progress]:
         """`num_draws` draws, `thinning` steps apart, in chunks; each comes with the run after it.
+
+        `done` of the draws were made before, in chunks of the same length.
 
         Observers begin anew, unless the same ones watched the run before. With `resize` the capacity of a kernel is
         what its present scale needs.
@@ -243,6 +246,7 @@ class Run:
             before_chunk=self._before_chunk(resize),
             axes=self.axes,
             devices=self.devices,
+            done=done,
         ):
             yield self._progress(progress, observe)
 

@@ -1,7 +1,9 @@
 """`sample`: checks, warm-up, drawing, and collecting what the run hands over."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
@@ -14,16 +16,20 @@ from discrax.core.devices import bring_home, find_devices, gather
 from discrax.core.driver import Adapter
 from discrax.core.interrupts import Interrupts, listening
 from discrax.core.kernel import Kernel
-from discrax.core.observers import STATS, Draws, Moments, Observer, Stats
+from discrax.core.observers import STATS, Draws, Moments, Stats
 from discrax.core.programs import reads_user_code
 from discrax.core.target import Target, check_target
-from discrax.diagnostics.weighted import weights_from_logs
 from discrax.samplers import build_kernel
-from discrax.sampling.auto import Auto, check_clock, default_adapter, pilot
-from discrax.sampling.checks import check_counts, check_keep, check_moved, check_run_memory
-from discrax.sampling.progress import ProgressBar, wants_progress
+from discrax.sampling.auto import Auto, candidates_of, check_clock, default_adapter, pilot
+from discrax.sampling.checks import check_moved
+from discrax.sampling.fingerprint import fingerprint
+from discrax.sampling.folder import DRAWING, RunFolder, load_fields
+from discrax.sampling.left_out import LeftOutKernel
+from discrax.sampling.phase import InMemory, Phase
+from discrax.sampling.plan import Plan
+from discrax.sampling.progress import wants_progress
 from discrax.sampling.result import Result
-from discrax.sampling.run import Progress, Run
+from discrax.sampling.run import Run
 
 _LEAST_BURN_IN = 10
 
@@ -47,6 +53,7 @@ def sample(
     chunk_size: int | None = None,
     devices: int | Sequence[jax.Device] | Mesh | None = None,
     progress: bool | None = None,
+    folder: str | Path | None = None,
 ) -> Result:
     """Draws `num_samples` states per chain after `num_warmup` steps of warm-up.
 
@@ -62,95 +69,92 @@ def sample(
     - `devices`: a number of devices, or a list of them, over which the chains are spread; or a `jax.sharding.Mesh` with
       axes "chains", "sites" or both. The draws are those of one device.
     - `progress`: a progress bar; by default in terminals and notebooks, not in CI.
+    - `folder`: draws go there chunk by chunk and are read when they are looked at. If the run ends early, however that
+      comes, the same call goes on with it; one with more `num_samples` extends it. `discrax.load` reads it at any time.
 
     Ctrl-C and SIGTERM return what was drawn so far, with `is_complete` False; a second one raises at once.
     """
     check_target(target)
-    plan = Plan(num_warmup, num_samples, thinning, keep, keep_warmup, chunk_size, wants_progress(progress))
+    in_memory = folder is None
+    plan = Plan(num_warmup, num_samples, thinning, keep, keep_warmup, chunk_size, wants_progress(progress), in_memory)
     plan.check(target, num_chains)
     yes_or_no("progress", progress is not None and progress)
     check_adaptation(adaptation)
     found = find_devices(devices, target.space, num_chains)
-    with Interrupts() as interrupts:
-        chosen: tuple[Any, ...] = ()
+    with Interrupts() as interrupts, ExitStack() as opened:
         if isinstance(sampler, str) and sampler == "auto":
             sampler = Auto()
+        if not isinstance(sampler, Auto):
+            sampler = build_kernel(sampler, target)
+        store = None
+        if folder is not None:
+            parts = {"sampler": sampler, "adaptation": adaptation}
+            words = fingerprint(key, target, init, plan, num_chains, parts)
+            store = opened.enter_context(RunFolder(folder, target, plan, words))
+            if store.is_complete:
+                result = replace(Result(**load_fields(store.path)), target=target)
+                if not isinstance(result.kernel, LeftOutKernel):
+                    return result
+        chosen: tuple[Any, ...] = ()
         if isinstance(sampler, Auto):
             check_clock(sampler)
-            sampler, report = pilot(key, sampler, target, num_chains, init, interrupts)
-            chosen = (report,)
+            report = None if store is None else store.chosen
+            if report is None:
+                report = pilot(key, sampler, target, num_chains, init, interrupts)
+            if store is not None:
+                store.choose(report)
+            sampler, chosen = dict(candidates_of(sampler, target))[report.chosen], (report,)
         kernel = build_kernel(sampler, target)
         adapters_of(adaptation, kernel, target)  # what cannot tune it says so before anything is compiled
         run = Run.prepare(key, target, kernel, num_chains, init, found)
         run = replace(run, reports=(chosen + run.reports[0],))
-        return draw(run, [adaptation], plan, interrupts)[0]
+        return draw(run, [adaptation], plan, interrupts, store)[0]
 
 
-class Plan(NamedTuple):
-    """How long a run is, and what is kept of it."""
-
-    num_warmup: int
-    num_samples: int
-    thinning: int
-    keep: str | Callable[[Array], Any]
-    keep_warmup: bool = False
-    chunk_size: int | None = None
-    shown: bool = False  # with a progress bar
-
-    def check(self, target: Target, num_chains: int) -> None:
-        """A ValueError or TypeError, in a sentence, if it makes no sense."""
-        check_counts(num_chains, self.num_warmup, self.num_samples, self.thinning, self.chunk_size)
-        check_keep(self.keep, target.space)
-        yes_or_no("keep_warmup", self.keep_warmup)
-        kept_warmup = self.num_warmup if self.keep_warmup else 0
-        check_run_memory(target.space, self.keep, num_chains, self.num_samples, kept_warmup)
-
-    @property
-    def observers(self) -> tuple[Observer, ...]:
-        """Who looks at the draws."""
-        if self.keep == "moments":
-            return (Moments(),)
-        if not callable(self.keep):
-            return (Stats(), Draws())
-        keep = self.keep
-        # An identity of its own: a user's function may be unhashable, and what it reads may have changed.
-        return (Stats(), Draws(lambda x: keep(x)))
-
-
-def draw(run: Run, adaptations: Sequence[Any], plan: Plan, interrupts: Interrupts) -> list[Result]:
+def draw(
+    run: Run, adaptations: Sequence[Any], plan: Plan, interrupts: Interrupts, folder: RunFolder | None = None
+) -> list[Result]:
     """Warms a run up and draws; a result for each run that is stacked in it, as for each adaptation."""
     count, warmup = len(run.targets), []
+
+    def phase(title: str, total: int) -> Phase:
+        place = InMemory(count, total) if folder is None else folder.place(title, total)
+        return Phase(title, total, plan.shown, interrupts, place)
+
     for stage in _stages(run, adaptations, plan.num_warmup):
-        phase = Phase(stage.title, stage.num_steps, plan.shown, interrupts, count)
-        warmup.append(phase)
+        warmup.append(phase(stage.title, stage.num_steps))
         if stage.adapters is not None:
             run = run.begin_tuning(stage.adapters, stage.num_steps)
         observe = (Stats(), Draws()) if plan.keep_warmup or stage.learns else (Stats(),)
-        run = phase.collect(run.steps(stage.num_steps, observe=observe, chunk=plan.chunk_size), run)
-        run = run.freeze() if phase.filled else run.stop_tuning()
-        if phase.is_interrupted:
+        run = warmup[-1].collect(run, observe, chunk_size=plan.chunk_size)
+        run = run.freeze() if warmup[-1].filled else run.stop_tuning()
+        if warmup[-1].is_interrupted:
             break
         if stage.learns:
-            run = run.learn([phase.kept(i) for i in range(count)])
-    drawn = Phase("sampling", plan.num_samples, plan.shown, interrupts, count)
-    drawn.is_interrupted = any(phase.is_interrupted for phase in warmup)
+            run = run.learn([np.asarray(warmup[-1].kept(i)) for i in range(count)])
+    drawn = phase(DRAWING, plan.num_samples)
+    drawn.is_interrupted = any(each.is_interrupted for each in warmup)
     if not drawn.is_interrupted:
         if warmup:
             _check_moved(run, warmup[-1])
-        chunks = run.steps(plan.num_samples, thinning=plan.thinning, observe=plan.observers, chunk=plan.chunk_size)
-        run = drawn.collect(chunks, run)
+        run = drawn.collect(run, plan.observers, thinning=plan.thinning, chunk_size=plan.chunk_size)
     ends = run.split(gather(run.ensemble._replace(kernel=bring_home(run.ensemble.kernel))))
+    if folder is not None:
+        live = {"target": run.targets[0], "kernel": ends[0].kernel, "reports": run.reports[0], "states": ends[0].states}
+        return [Result(**load_fields(folder.path) | live)]
     return [_result(i, run, ends[i], warmup, drawn, plan) for i in range(count)]
 
 
-def _check_moved(run: Run, phase: "Phase") -> None:
+def _check_moved(run: Run, phase: Phase) -> None:
     states, starts = run.split(gather(run.ensemble.states.x)), run.split(run.x)
     for i, kernel in enumerate(run.kernels):
         has_moved = bool((np.asarray(starts[i]) != np.asarray(states[i])).any())  # a kernel need not count its jumps
-        check_moved(kernel, phase.stats(i), run.reports[i], has_moved)
+        check_moved(
+            kernel, {name: np.asarray(each) for name, each in phase.stats(i).items()}, run.reports[i], has_moved
+        )
 
 
-def _result(i: int, run: Run, end: Any, warmup: "list[Phase]", drawn: "Phase", plan: Plan) -> Result:
+def _result(i: int, run: Run, end: Any, warmup: list[Phase], drawn: Phase, plan: Plan) -> Result:
     """The result of what the phases of the i-th run have stored."""
     stats = drawn.stats(i)
     mean_stats = {name: stats[name].mean(axis=1) for name in STATS if name in stats and stats[name].shape[1]}
@@ -170,10 +174,10 @@ def _result(i: int, run: Run, end: Any, warmup: "list[Phase]", drawn: "Phase", p
         warmup_stats=_join([phase.stats(i) for phase in warmup]),
         warmup_draws=_join([phase.kept(i) for phase in warmup]) if plan.keep_warmup else None,
         reports=run.reports[i],
-        seconds=drawn.seconds,
-        warmup_seconds=sum(phase.seconds for phase in warmup),
+        seconds=drawn.done.seconds,
+        warmup_seconds=sum(phase.done.seconds for phase in warmup),
         compile_seconds=run.compile_seconds / len(run.targets)
-        + sum(phase.compile_seconds for phase in [*warmup, drawn]),
+        + sum(phase.done.compile_seconds for phase in [*warmup, drawn]),
         is_complete=not drawn.is_interrupted,
         thinning=plan.thinning,
         num_draws=drawn.filled,
@@ -251,62 +255,3 @@ def _join(parts: list[Any]) -> Any:
     """The stages of warm-up one after another along the axis of draws."""
     parts = [part for part in parts if part is not None and jax.tree.leaves(part)]
     return jax.tree.map(lambda *leaves: np.concatenate(leaves, axis=1), *parts) if parts else {}
-
-
-class Phase:
-    """Collects the chunks of warm-up or of drawing on the host, run by run. A signal ends it with what it has."""
-
-    def __init__(self, title: str, total: int, shown: bool, interrupts: Interrupts, count: int = 1):
-        self._interrupts = interrupts
-        self.filled, self.seconds, self.compile_seconds, self.is_interrupted = 0, 0.0, 0.0, False
-        self._title, self._total, self._shown = title, total, shown
-        self._buffers: list[Any] = [None] * count
-
-    def collect(self, chunks: Iterator[Progress], run: Run) -> Run:
-        """Runs and stores the chunks; the run after the last."""
-        with ProgressBar(self._title, self._total, self._shown) as bar:
-            try:
-                while not self._interrupts.requested:
-                    chunk = next(chunks, None)
-                    if chunk is None:
-                        break
-                    self._store(chunk)
-                    run = chunk.run
-                    bar.advance(chunk.num_draws, chunk.acceptance)
-            except KeyboardInterrupt:
-                self.is_interrupted = True
-        self.is_interrupted = self.is_interrupted or self._interrupts.requested
-        return run
-
-    def _store(self, chunk: Progress) -> None:
-        place = slice(self.filled, self.filled + chunk.num_draws)
-
-        def empty(leaf: np.ndarray) -> np.ndarray:
-            return np.empty((leaf.shape[1], self._total, *leaf.shape[2:]), leaf.dtype)
-
-        def fill(buffer: np.ndarray, leaf: np.ndarray) -> None:
-            buffer[:, place] = np.moveaxis(leaf, 0, 1)
-
-        for i, handed in enumerate(chunk.handed):
-            handed = jax.tree.map(np.asarray, handed)
-            if self._buffers[i] is None:
-                self._buffers[i] = jax.tree.map(empty, handed)
-            jax.tree.map(fill, self._buffers[i], handed)
-        self.filled = place.stop
-        self.seconds += chunk.seconds
-        self.compile_seconds += chunk.compile_seconds
-
-    def kept(self, i: int) -> Any:
-        """What was kept of the draws of the i-th run, (chain, draw, ...)."""
-        buffers = self._buffers[i]
-        if buffers is None or len(buffers) < 2:
-            return None
-        return jax.tree.map(lambda buffer: buffer[:, : self.filled], buffers[1])
-
-    def stats(self, i: int) -> dict[str, np.ndarray]:
-        """The statistics of the i-th run by name, (chain, draw)."""
-        buffers = self._buffers[i]
-        if buffers is None or not buffers[0]:
-            return {}
-        stats = {name: values[:, : self.filled] for name, values in buffers[0].items()}
-        return stats | {"weight": weights_from_logs(stats["log_weight"])}

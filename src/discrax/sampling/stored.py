@@ -28,7 +28,7 @@ _FORMAT = 1
 _ELSEWHERE = ("draws", "warmup_draws", "stats", "warmup_stats", "target", "kernel", "states")
 
 
-class _CannotStore(Exception):
+class CannotStore(Exception):
     """Says why, in words that follow a colon."""
 
 
@@ -62,24 +62,24 @@ def write_fields(fields: Mapping[str, Any], path: str | Path) -> Path:
 
 def _description(fields: Mapping[str, Any], arrays: dict[str, np.ndarray]) -> tuple[dict[str, Any], list[str]]:
     """JSON of what is not draws or statistics, and notes of what was left out; arrays go to `arrays`."""
-    made: dict[str, Any] = {"format": _FORMAT, "space": _describe(fields["target"].space, arrays, "space")}
+    made: dict[str, Any] = {"format": _FORMAT, "space": describe_tree(fields["target"].space, arrays, "space")}
     notes: list[str] = []
     for name in ("target", "kernel"):
         found: dict[str, np.ndarray] = {}
         try:
-            made[name] = _describe(fields[name], found, name)
+            made[name] = describe_tree(fields[name], found, name)
             arrays |= found
-        except _CannotStore as why:
+        except CannotStore as why:
             made[name] = {"left_out": title_of(fields[name])}
             notes.append(f"The {name} was left out: {why}.")
     rest = {name: value for name, value in fields.items() if name not in _ELSEWHERE}
     try:
-        made["rest"] = {name: _describe(value, arrays, name) for name, value in rest.items()}
-    except _CannotStore as why:
+        made["rest"] = {name: describe_tree(value, arrays, name) for name, value in rest.items()}
+    except CannotStore as why:
         raise ValueError(
             f"Only arrays in lists, tuples and dictionaries can be stored, but of what was kept {why}."
         ) from why
-    made["states"] = _describe([fields["states"].x, fields["states"].log_prob], arrays, "states")
+    made["states"] = describe_tree([fields["states"].x, fields["states"].log_prob], arrays, "states")
     return made, notes
 
 
@@ -103,10 +103,10 @@ def read_fields(path: str | Path) -> dict[str, Any]:
     def group(name: str) -> dict[str, np.ndarray]:
         return {str(key): np.asarray(values) for key, values in tree[name].data_vars.items()} if name in tree else {}
 
-    space = _made(description["space"], arrays)
-    target, kernel = (_made(description[name], arrays) for name in ("target", "kernel"))
-    x, log_prob = _made(description["states"], arrays)
-    rest = {name: _made(value, arrays) for name, value in description["rest"].items()}
+    space = rebuild_tree(description["space"], arrays)
+    target, kernel = (rebuild_tree(description[name], arrays) for name in ("target", "kernel"))
+    x, log_prob = rebuild_tree(description["states"], arrays)
+    rest = {name: rebuild_tree(value, arrays) for name, value in description["rest"].items()}
     return dict(
         target=LeftOut(space, description["target"]["left_out"]) if target is None else target,
         kernel=LeftOutKernel(description["kernel"]["left_out"]) if kernel is None else kernel,
@@ -128,52 +128,52 @@ def _axes(array: np.ndarray) -> tuple[str, ...]:
     return ("chain", "draw", *(f"axis_{i}" for i in range(np.ndim(array) - 2)))
 
 
-def _describe(value: Any, arrays: dict[str, np.ndarray], prefix: str) -> Any:
+def describe_tree(value: Any, arrays: dict[str, np.ndarray], prefix: str) -> Any:
     """JSON of a tree, whose arrays go to `arrays`."""
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, np.ndarray | jax.Array | np.generic):
         if isinstance(value, jax.Array) and jnp.issubdtype(value.dtype, jax.dtypes.prng_key):
-            raise _CannotStore("it holds a random key")
+            raise CannotStore("it holds a random key")
         name = f"{prefix}_{len(arrays)}"
         arrays[name] = np.asarray(value)
         return {"array": name, "jax": isinstance(value, jax.Array)}
     if isinstance(value, dict) and all(isinstance(key, str) for key in value):
-        return {"dict": {key: _describe(part, arrays, prefix) for key, part in value.items()}}
+        return {"dict": {key: describe_tree(part, arrays, prefix) for key, part in value.items()}}
     if isinstance(value, tuple | list):
-        parts = [_describe(part, arrays, prefix) for part in value]
+        parts = [describe_tree(part, arrays, prefix) for part in value]
         if hasattr(value, "_fields") and type(value).__module__.startswith("discrax."):
             return {"named": f"{type(value).__module__}:{type(value).__qualname__}", "parts": parts}
         return {"list" if isinstance(value, list) else "tuple": parts}
     kind = type(value) if isinstance(value, eqx.Module) else value
     if isinstance(value, Captured) or not callable(kind):
-        raise _CannotStore(
+        raise CannotStore(
             "it holds a function" if isinstance(value, Captured) else f"it holds a {type(value).__name__}"
         )
     module, name = getattr(kind, "__module__", ""), getattr(kind, "__qualname__", "<unnamed>")
     if not module.startswith("discrax.") or "<" in name:
-        raise _CannotStore(f"it holds {name.split('.')[-1]}, which is code of yours")
+        raise CannotStore(f"it holds {name.split('.')[-1]}, which is code of yours")
     if kind is value:
         return {"function": f"{module}:{name}"}
     fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}  # pyright: ignore
-    described = {name: _describe(part, arrays, prefix) for name, part in fields.items()}
+    described = {name: describe_tree(part, arrays, prefix) for name, part in fields.items()}
     return {"class": f"{module}:{name}", "fields": described}
 
 
-def _made(value: Any, arrays: dict[str, np.ndarray]) -> Any:
-    """What `_describe` described; None for what was left out."""
+def rebuild_tree(value: Any, arrays: dict[str, np.ndarray]) -> Any:
+    """What `describe_tree` described; None for what was left out."""
     if not isinstance(value, dict) or "left_out" in value:
         return None if isinstance(value, dict) else value
     if "array" in value:
         array = arrays[value["array"]]
         return jnp.asarray(array) if value["jax"] else array
     if "dict" in value:
-        return {key: _made(part, arrays) for key, part in value["dict"].items()}
+        return {key: rebuild_tree(part, arrays) for key, part in value["dict"].items()}
     for kind in (list, tuple):
         if kind.__name__ in value:
-            return kind(_made(part, arrays) for part in value[kind.__name__])
+            return kind(rebuild_tree(part, arrays) for part in value[kind.__name__])
     if "named" in value:
-        return _ours(value["named"])(*(_made(part, arrays) for part in value["parts"]))
+        return _ours(value["named"])(*(rebuild_tree(part, arrays) for part in value["parts"]))
     if "function" in value:
         return _ours(value["function"])
     found = _ours(value["class"])
@@ -181,7 +181,7 @@ def _made(value: Any, arrays: dict[str, np.ndarray]) -> Any:
         raise ValueError(f"A stored object must be of a class of discrax, but got {value['class']}.")
     made = object.__new__(found)
     for field, part in value["fields"].items():
-        object.__setattr__(made, field, _made(part, arrays))
+        object.__setattr__(made, field, rebuild_tree(part, arrays))
     return made
 
 

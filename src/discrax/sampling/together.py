@@ -16,9 +16,10 @@ from discrax.core.kernel import Kernel
 from discrax.core.programs import reads_user_code
 from discrax.core.target import Target, check_target
 from discrax.samplers import build_kernel
+from discrax.sampling.plan import Plan
 from discrax.sampling.result import Result
 from discrax.sampling.run import Run
-from discrax.sampling.sample import Plan, adapters_of, draw
+from discrax.sampling.sample import adapters_of, draw
 
 
 @reads_user_code()

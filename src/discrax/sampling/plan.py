@@ -1,0 +1,44 @@
+"""How long a run is, and what is kept of it."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from jaxtyping import Array
+
+from discrax.core.checks import yes_or_no
+from discrax.core.observers import Draws, Moments, Observer, Stats
+from discrax.core.target import Target
+from discrax.sampling.checks import check_counts, check_keep, check_run_memory
+
+
+class Plan(NamedTuple):
+    """How long a run is, and what is kept of it."""
+
+    num_warmup: int
+    num_samples: int
+    thinning: int
+    keep: str | Callable[[Array], Any]
+    keep_warmup: bool = False
+    chunk_size: int | None = None
+    shown: bool = False  # with a progress bar
+    in_memory: bool = True  # and not in a folder
+
+    def check(self, target: Target, num_chains: int) -> None:
+        """A ValueError or TypeError, in a sentence, if it makes no sense."""
+        check_counts(num_chains, self.num_warmup, self.num_samples, self.thinning, self.chunk_size)
+        check_keep(self.keep, target.space)
+        yes_or_no("keep_warmup", self.keep_warmup)
+        kept_warmup = self.num_warmup if self.keep_warmup else 0
+        if self.in_memory:
+            check_run_memory(target.space, self.keep, num_chains, self.num_samples, kept_warmup)
+
+    @property
+    def observers(self) -> tuple[Observer, ...]:
+        """Who looks at the draws."""
+        if self.keep == "moments":
+            return (Moments(),)
+        if not callable(self.keep):
+            return (Stats(), Draws())
+        keep = self.keep
+        # An identity of its own: a user's function may be unhashable, and what it reads may have changed.
+        return (Stats(), Draws(lambda x: keep(x)))
