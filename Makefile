@@ -13,8 +13,9 @@ demo: $(INSTALLED)
 test: check
 	$(BIN)/pytest -n 2 --dist loadfile -m "not slow"
 
+# Three workers on two cores: some tests wait for programs that they kill.
 test-slow: $(INSTALLED)
-	$(BIN)/pytest -n 2 --dist worksteal -m slow
+	$(BIN)/pytest -n 3 --dist worksteal -m slow
 
 check: $(INSTALLED)
 	$(BIN)/ruff format --check .

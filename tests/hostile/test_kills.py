@@ -24,7 +24,7 @@ def test_a_program_ends_with_what_it_has(program, number):
 @pytest.mark.slow
 @pytest.mark.parametrize("program", [program.name for program in kills.PROGRAMS])
 def test_every_long_program_ends_with_what_it_has(program):
-    for kill in kills.run(2, workers=1, seed=0, only=program):
+    for kill in kills.run(2, workers=1, seed=0, only=program, seconds=6.0):
         assert kill.wrong is None, f"{kill.signal} after {kill.after:.1f} s: {kill.wrong}\n{kill.said}"
 
 

@@ -99,10 +99,11 @@ def check(kernel: dx.Kernel, target: dx.Target, key: Array) -> dx.exact.Verdict:
 
 EXACT = [name for name, row in dx.samplers.REGISTRY.items() if row.build().is_exact]
 QUICK = ("pavg", "categorical", "pair-tables", 0)
-TURNS = [  # every sampler on every space, with another family each time
+TURNS = [  # every sampler on two spaces, with another family each time; all four are in tests/invariance
     (sampler, space, list(FAMILIES)[(i + j) % len(FAMILIES)], 0)
     for i, sampler in enumerate(EXACT)
     for j, space in enumerate(SPACES)
+    if (i + j) % 2 == 0
 ]
 # Where a search of the step once went the wrong way.
 AGAIN = [("pavg", "categorical", "pair-tables", number) for number in range(3)]

@@ -93,10 +93,11 @@ def run_chunk(
         kernel = eqx.combine(arrays, kernel_static)
         step_keys = jax.vmap(random.fold_in, in_axes=(0, None))(keys, step)
         states, info = step_all(kernel, step_keys, states)
+        left = leave(states)
         if adapter is not None:
-            kernel, memory = adapter.update(target, kernel, memory, leave(states), info)
+            kernel, memory = adapter.update(target, kernel, memory, left, info)
             arrays = eqx.filter(kernel, eqx.is_array)
-        watched = tuple(o.look(target, m, leave(states), info)[0] for o, m in zip(watching, watched, strict=True))
+        watched = tuple(o.look(target, m, left, info)[0] for o, m in zip(watching, watched, strict=True))
         sums = _add(sums, info)._replace(log_weight=info.log_weight)  # a draw counts for its own time
         return ((step + jnp.uint32(1), states, arrays, memory, watched), sums), None
 

@@ -2,7 +2,7 @@
 
 - As they are: chains first.
 - Chains last, on accelerators, where a target gathers and there is much to gather: whole lines of memory are read.
-- In an order of the kernel's own (`Kernel.arrange`), chains last; not on CPUs, unless the target gathers anyway.
+- In an order of the kernel's own (`Kernel.arrange`), chains last, where that pays.
 
 Nobody outside sees it: draws are those of the kernel, and results have the chains first.
 """
@@ -30,7 +30,7 @@ class Layout(NamedTuple):
 
 def choose_layout(target: Target, kernel: Kernel, states: State) -> Layout:
     """The one place that decides."""
-    arranged = kernel.arrange(target) if target.gathers or jax.default_backend() != "cpu" else None
+    arranged = kernel.arrange(target)
     if arranged is not None:
         sweep = jax.vmap(arranged.step)
         return _laid_out(
@@ -43,6 +43,11 @@ def choose_layout(target: Target, kernel: Kernel, states: State) -> Layout:
     if target.gathers and states.x.size >= _WORTH_IT:
         return _laid_out(_as_is, step, _as_is)
     return Layout(_as_is, step, _as_is)
+
+
+def pays_to_arrange(target: Target) -> bool:
+    """Whether a kernel should plan an order of its own: on accelerators, elsewhere where the target gathers anyway."""
+    return target.gathers or jax.default_backend() != "cpu"
 
 
 def _laid_out(

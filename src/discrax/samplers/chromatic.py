@@ -19,6 +19,7 @@ from jaxtyping import Array, Int, Integer, PRNGKeyArray
 
 from discrax.core import random
 from discrax.core.kernel import Arranged, Info, Kernel, State, scalar_info
+from discrax.core.layout import pays_to_arrange
 from discrax.core.levels import bar_missing
 from discrax.core.space import Space
 from discrax.core.statistics import compensated_add
@@ -115,7 +116,7 @@ def _plan(target: Target, colours: Int[np.ndarray, " n"], num_colours: int) -> O
     Where all numbers of a target are finite, so are its log-ratios, and a sweep need not look for others.
     """
     rearrangeable = offered(target, Rearrangeable)
-    if rearrangeable is None or not 1 < num_colours <= _UNROLLED:
+    if rearrangeable is None or not 1 < num_colours <= _UNROLLED or not pays_to_arrange(target):
         return None
     try:
         numbers = jax.tree.leaves(eqx.filter(target, eqx.is_inexact_array))

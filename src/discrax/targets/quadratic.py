@@ -156,10 +156,7 @@ class Quadratic(ExactRatios, LocalChanges, RatioUpdates, Rearrangeable, Coloured
         ratios = self.space.ratios_from_gradient(here, self._fields_at(x, sites))[0]
         if self.coupling.diagonal() is None:
             return ratios
-        squares = self.space.squared_moves(here)
-        if not self.space.has_two_levels:
-            squares = jnp.where(is_level(here, self.space.num_levels), 0, squares)[0]
-        return ratios + self.coupling.among(sites)[0, 0] * squares / 2
+        return ratios + diagonal_term(self.space, self.coupling.among(sites)[0], here)[0]
 
     def update(
         self, x: Integer[Array, "*shape"], evaluation: Evaluation, y: Integer[Array, "*shape"], sites: Int[Array, " k"]
