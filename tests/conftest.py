@@ -15,6 +15,8 @@ from pathlib import Path
 import pytest
 from jaxtyping import install_import_hook
 
+from discrax.core.program_cache import shrink
+
 _COMPILED = "DISCRAX_TESTS_COMPILED"
 _LARGEST = 2 * 2**30  # bytes of programs that are kept
 
@@ -31,8 +33,9 @@ def pytest_configure(config):
     if _COMPILED not in os.environ:
         folder = config.rootpath / ".pytest_cache" / "d" / "compiled"
         folder.mkdir(parents=True, exist_ok=True)
-        _forget_oldest(folder)
+        shrink(folder, _LARGEST)
         os.environ[_COMPILED] = str(folder)  # workers inherit it
+    os.environ["DISCRAX_PROGRAM_CACHE"] = os.environ[_COMPILED]  # and so do commands
     if hasattr(config, "workerinput") or not config.getoption("numprocesses", None):
         import jax
 
@@ -70,17 +73,6 @@ def pytest_runtest_setup(item):
         jax.clear_caches()  # no program is used by tests of both kinds
         programs._programs.clear()
         programs._executables.clear()
-
-
-def _forget_oldest(folder: Path) -> None:
-    """Removes the programs that were not used for longest, if there are too many."""
-    used = sorted((max(stat.st_mtime, stat.st_atime), stat.st_size, path) for path, stat in _files(folder))
-    total = sum(size for _, size, _ in used)
-    for _, size, path in used:
-        if total <= _LARGEST:
-            break
-        path.unlink(missing_ok=True)
-        total -= size
 
 
 def _files(folder: Path):

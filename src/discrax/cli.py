@@ -8,6 +8,7 @@ from pathlib import Path
 from types import TracebackType
 
 from discrax.core.interrupts import Interrupts
+from discrax.core.program_cache import keep_programs
 
 COMMANDS = {  # where each one is, and what it does; "+" has commands of its own
     "demo": ("discrax.demo:demo", "Samples an Ising model with every sampler, prints a table and saves a picture."),
@@ -33,6 +34,7 @@ def main() -> None:
     hook = sys.unraisablehook
     # A signal that falls into a callback of the garbage collector, such as JAX's, can be raised to nobody.
     sys.unraisablehook = lambda lost: None if isinstance(lost.exc_value, KeyboardInterrupt) else hook(lost)
+    keep_programs()
     try:
         with Interrupts(raises=True):
             run(sys.argv[1:])

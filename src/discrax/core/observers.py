@@ -5,7 +5,6 @@ no arrays of its own; what it remembers from draw to draw is carried by the loop
 """
 
 from abc import abstractmethod
-from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
@@ -40,15 +39,13 @@ class Observer(eqx.Module):
 
 
 class Draws(Observer):
-    """The codes of every draw, or a function of those of one chain."""
-
-    keep: Callable[[Array], Any] | None = None
+    """The codes of every draw."""
 
     def init(self, target: Target, states: State) -> None:
         return None
 
-    def look(self, target: Target, memory: None, states: State, info: Info) -> tuple[None, Any]:
-        return None, states.x if self.keep is None else jax.vmap(self.keep)(states.x)
+    def look(self, target: Target, memory: None, states: State, info: Info) -> tuple[None, Array]:
+        return None, states.x
 
 
 class Stats(Observer):

@@ -8,6 +8,7 @@ lowered text, which says all that it computes; only code that is new is compiled
 
 import hashlib
 import itertools
+import sys
 import threading
 import time
 from collections import OrderedDict
@@ -21,11 +22,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from discrax.core.program_cache import keep_programs
+
 _MOST_PROGRAMS = 128
 _FIXED = {"discrax", "jax", "jaxlib", "numpy", "equinox", "optax", "builtins", "collections", "typing"}
 _programs: OrderedDict[Any, Callable] = OrderedDict()  # by identity
 _executables: OrderedDict[Any, Callable] = OrderedDict()  # by code
 _locks: dict[Any, threading.Lock] = {}
+if "ipykernel" in sys.modules:
+    keep_programs()
 _readings = itertools.count(1)
 _reading: ContextVar[int] = ContextVar("reading", default=0)
 

@@ -11,6 +11,8 @@ All of this library's randomness comes from here, but for the first weights of n
 which JAX makes from keys that were split here.
 """
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -24,6 +26,11 @@ _DRAW, _SPLIT, _FOLD = np.uint32(0xD15C0000), np.uint32(0xD15C0001), np.uint32(0
 
 def threefry(k0: Array, k1: Array, c0: Array | np.uint32, c1: Array) -> tuple[Array, Array]:
     """One block: encrypts the counter `(c0, c1)` with the key `(k0, k1)`; all are uint32 and broadcast."""
+    return _threefry(k0, k1, c0, c1)
+
+
+def _encrypt(k0: Any, k1: Any, c0: Any, c1: Any) -> tuple[Any, Any]:
+    """Of arrays of JAX or of numpy."""
     schedule = (k0, k1, k0 ^ k1 ^ np.uint32(0x1BD11BDA))
     x0, x1 = c0 + schedule[0], c1 + schedule[1]
     for i in range(5):
@@ -34,6 +41,9 @@ def threefry(k0: Array, k1: Array, c0: Array | np.uint32, c1: Array) -> tuple[Ar
         x0 = x0 + schedule[(i + 1) % 3]
         x1 = x1 + schedule[(i + 2) % 3] + np.uint32(i + 1)
     return x0, x1
+
+
+_threefry = jax.jit(_encrypt)  # within other programs too: its hundred operations are traced once for each shape
 
 
 def as_threefry(key: PRNGKeyArray) -> PRNGKeyArray:
@@ -77,6 +87,13 @@ def words(key: PRNGKeyArray, count: int) -> UInt32[Array, "{count}"]:
 def split(key: PRNGKeyArray, num: int) -> Key[Array, "{num}"]:
     """`num` independent keys."""
     return jax.random.wrap_key_data(jnp.stack(_blocks(key, num, _SPLIT), axis=1), impl="threefry2x32")
+
+
+def split_on_host(key: PRNGKeyArray, num: int) -> Key[Array, "{num}"]:
+    """The keys of `split`, for which nothing is compiled."""
+    k = np.asarray(jax.random.key_data(key))
+    both = _encrypt(k[:1], k[1:], np.asarray([_SPLIT]), np.arange(num, dtype=np.uint32))
+    return jax.random.wrap_key_data(jnp.asarray(np.stack(both, axis=1)), impl="threefry2x32")
 
 
 def fold_in(key: PRNGKeyArray, data: int | Int[Array, ""] | UInt32[Array, ""]) -> PRNGKeyArray:

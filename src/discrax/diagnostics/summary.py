@@ -1,12 +1,12 @@
 """One table of what a run achieved and whether it can be trusted."""
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from discrax.core.checks import real_array
 from discrax.diagnostics.ess import ess, is_constant
+from discrax.diagnostics.rank import bulk_ess, rank_rhat, tail_ess
 from discrax.diagnostics.weighted import are_equal, weighted_ess, weighted_mean, weighted_rhat, weighted_variance
 
 
@@ -41,16 +41,8 @@ def diagnose(name: str, values: np.ndarray, weights: np.ndarray | None = None) -
     if is_constant(values).any():
         bulk = tail = 0.0
     elif values.shape[1] >= 4:
-        try:
-            from arviz_stats.base.array import array_stats
-        except ImportError:
-            pass
-        else:
-            axes: dict[str, Any] = {"chain_axis": 0, "draw_axis": 1}
-            bulk = np.asarray(array_stats.ess(values, **axes, method="bulk")).item()
-            tail = np.asarray(array_stats.ess(values, **axes, method="tail", prob=(0.05, 0.95))).item()
-            if values.shape[0] > 1:
-                rhat = np.asarray(array_stats.rhat(values, **axes, method="rank")).item()
+        bulk, tail = bulk_ess(values), tail_ess(values)
+        rhat = rank_rhat(values) if values.shape[0] > 1 else None
     return ScalarDiagnostics(name, float(values.mean()), float(values.std()), float(per_chain.sum()), bulk, tail, rhat)
 
 

@@ -40,7 +40,7 @@ from discrax.core.target import Target, check_target
 from discrax.learn.bridge import AnyBridge, bridge_to
 from discrax.samplers import build_kernel
 from discrax.sampling.checks import check_run_memory
-from discrax.sampling.progress import ProgressBar, wants_progress
+from discrax.sampling.progress import ProgressBar
 from discrax.sampling.run import Run, work_per_step
 
 _KNOTS = np.linspace(0, 1, 21)[1:]  # where the pilot tunes
@@ -128,7 +128,7 @@ def ais(
     keys = split_key(for_chains, num_chains)
     log_weights, acceptance = np.zeros(num_chains), []
     chunk = chunk_length(num_temperatures, work_per_step(bridge, num_chains) * (steps + 1))
-    bar = ProgressBar("annealing", num_temperatures, wants_progress(progress))
+    bar = ProgressBar("annealing", num_temperatures, progress)
     with Interrupts() as interrupts:  # a part of the temperatures is no estimate: a signal ends it between chunks
         kernel, scales = _tune(for_pilot, bridge, kernel, min(num_chains, _PILOT_CHAINS))
         states = Run.at(keys, bridge, kernel, _draws(for_starts, bridge, num_chains)).ensemble.states

@@ -42,7 +42,7 @@ from discrax.data import Images
 from discrax.learn import inputs
 from discrax.learn.checkpoints import TrainingFolder
 from discrax.learn.updates import CURVES, Progress, Settings, run_updates, trained_spec
-from discrax.sampling.progress import ProgressBar, wants_progress
+from discrax.sampling.progress import ProgressBar
 
 _LEAST_GAP = 100.0
 
@@ -150,7 +150,7 @@ def pcd(
     state = Progress(first, model, parameters, moments, order, buffer, kernel, memory, scan)
     entropy = model.space.num_sites * math.log(model.space.num_levels)
     gap = max(_LEAST_GAP, entropy) if largest_gap is None else checks.number("largest_gap", largest_gap, above=0)
-    plan = Plan(num_updates, every, save_every, gap, wants_progress(progress))
+    plan = Plan(num_updates, every, save_every, gap, progress)
     if out is None or isinstance(out, TrainingFolder):
         opened = nullcontext(out)
     else:
@@ -167,7 +167,7 @@ class Plan(NamedTuple):
     every: int
     save_every: int
     largest_gap: float
-    shown: bool  # with a progress bar
+    progress: bool | None  # whether to show it
 
 
 def _train(
@@ -183,7 +183,9 @@ def _train(
     curves = [] if folder is None else folder.curves()
     stopped, begin = None, time.perf_counter() - (curves[-1]["seconds"] if curves else 0.0)
     try:
-        with ProgressBar("training", plan.num_updates, plan.shown, done=int(state.update), numbers="compiling") as bar:
+        with ProgressBar(
+            "training", plan.num_updates, plan.progress, done=int(state.update), numbers="compiling"
+        ) as bar:
             while int(state.update) < plan.num_updates and not interrupts.requested and stopped is None:
                 length = min(plan.every, plan.num_updates - int(state.update))
                 state = state._replace(kernel=state.kernel.prepare(state.model, tuning=True)[0])

@@ -29,7 +29,7 @@ class PathKernel(Kernel):
     def prepare(self, target: Target, *, tuning: bool, draws: Any = None) -> tuple["PathKernel", None]:
         """With the capacity that suits its present length, and with `tuning` room to grow."""
         n, length = target.space.num_sites, float(self.path_length)
-        if tuning and longest(self.capacity, n) >= min(n, 2 * length) and self.capacity > 1:
+        if tuning and longest(self.capacity, n) >= min(n, 1.25 * length) and self.capacity > 1:
             return self, None
         # Warm-up starts with room for about the most efficient length and grows by factors of four where that is too
         # little.

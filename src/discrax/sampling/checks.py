@@ -172,16 +172,11 @@ def _first_batches(target: StochasticTarget, keys: Key[Array, " chains"], x: Arr
 
 def chain_keys(key: PRNGKeyArray, num_chains: int) -> tuple[PRNGKeyArray, Key[Array, " chains"]]:
     """The key of the initial states, and one key a chain."""
-    return _chain_keys(random.as_threefry(key), int(num_chains))
+    for_init, for_chains = random.split_on_host(random.as_threefry(key), 2)
+    return for_init, random.split_on_host(for_chains, int(num_chains))
 
 
-# Compiled: op by op they are slow on an accelerator.
-@partial(jax.jit, static_argnums=1)
-def _chain_keys(key: PRNGKeyArray, num_chains: int) -> tuple[PRNGKeyArray, Key[Array, " chains"]]:
-    for_init, for_chains = random.split(key, 2)
-    return for_init, random.split(for_chains, num_chains)
-
-
+# Compiled: op by op it is slow on an accelerator.
 @eqx.filter_jit
 def _random_states(key: PRNGKeyArray, space: Space, num_chains: int) -> Array:
     return jax.vmap(space.random)(random.split(key, num_chains))

@@ -1,12 +1,15 @@
 """A part of a run, warm-up or drawing: its chunks are stored as they come, in memory or in a folder."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
 import numpy as np
+from jaxtyping import Array
 
 from discrax.core.interrupts import Interrupts
 from discrax.core.observers import Observer
+from discrax.core.programs import compiled
 from discrax.sampling.progress import ProgressBar
 from discrax.sampling.run import Progress, Run
 from discrax.sampling.stored_array import with_weights
@@ -77,11 +80,22 @@ class InMemory:
 
 
 class Phase:
-    """Runs and stores the chunks of warm-up or of drawing. A signal ends it with what it has."""
+    """Runs and stores the chunks of warm-up or of drawing. A signal ends it with what it has.
 
-    def __init__(self, title: str, total: int, shown: bool, interrupts: Interrupts, place: Place):
-        self._interrupts, self._place = interrupts, place
-        self._title, self._total, self._shown = title, total, shown
+    `keep`: what is stored of the codes of a draw; they themselves by default, nothing if it is False.
+    """
+
+    def __init__(
+        self,
+        title: str,
+        total: int,
+        progress: bool | None,
+        interrupts: Interrupts,
+        place: Place,
+        keep: Callable[[Array], Any] | bool = True,
+    ):
+        self._interrupts, self._place, self._keep = interrupts, place, keep
+        self._title, self._total, self._progress = title, total, progress
         self.done, self.is_interrupted = Done(), False
 
     @property
@@ -95,7 +109,7 @@ class Phase:
         """Goes on from where the phase was left, to its end; the run after the last chunk."""
         run, self.done = self._place.resume(run, observe)
         chunks = run.steps(self._total, thinning=thinning, observe=observe, chunk=chunk_size, done=self.filled)
-        with ProgressBar(self._title, self._total, self._shown, done=self.filled) as bar:
+        with ProgressBar(self._title, self._total, self._progress, done=self.filled) as bar:
             try:
                 while not self._interrupts.requested:
                     chunk = next(chunks, None)
@@ -111,6 +125,7 @@ class Phase:
 
     def _store(self, chunk: Progress) -> None:
         filled, seconds, compile_seconds = self.done
+        chunk = _select(chunk, self._keep)
         self._place.write(filled, chunk)
         done = Done(filled + chunk.num_draws, seconds + chunk.seconds, compile_seconds + chunk.compile_seconds)
         self._place.commit(chunk.run, done)
@@ -125,3 +140,24 @@ class Phase:
         """The statistics of the i-th run by name, (chain, draw)."""
         parts = self._place.read(i, self.filled)
         return {} if parts is None or not parts[0] else with_weights(parts[0])
+
+
+def _select(chunk: Progress, keep: Callable[[Array], Any] | bool) -> Progress:
+    """The chunk with what is to be stored of its draws.
+
+    A function of the user is a program of its own, a small one: that of the steps does not depend on it.
+    """
+    if keep is True:
+        return chunk
+    if keep is False:
+        return chunk._replace(handed=tuple(handed[:1] for handed in chunk.handed))
+    codes = [handed[1] for handed in chunk.handed]
+    program, more = compiled(keep_each, (codes,), {"keep": keep})
+    kept = zip(chunk.handed, program((codes,)), strict=True)
+    handed = tuple((stats, each) for (stats, _), each in kept)
+    return chunk._replace(handed=handed, compile_seconds=chunk.compile_seconds + more)
+
+
+def keep_each(codes: list[Array], *, keep: Callable[[Array], Any]) -> list[Any]:
+    """What a user keeps of the codes of every draw, (draw, chain, *shape), run by run."""
+    return [jax.vmap(jax.vmap(keep))(each) for each in codes]

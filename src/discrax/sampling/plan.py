@@ -10,6 +10,8 @@ from discrax.core.observers import Draws, Moments, Observer, Stats
 from discrax.core.target import Target
 from discrax.sampling.checks import check_counts, check_keep, check_run_memory
 
+_FEW_DRAWS = 20_000
+
 
 class Plan(NamedTuple):
     """How long a run is, and what is kept of it."""
@@ -20,7 +22,7 @@ class Plan(NamedTuple):
     keep: str | Callable[[Array], Any]
     keep_warmup: bool = False
     chunk_size: int | None = None
-    shown: bool = False  # with a progress bar
+    progress: bool | None = False  # whether to show it
     in_memory: bool = True  # and not in a folder
 
     def check(self, target: Target, num_chains: int) -> None:
@@ -35,10 +37,17 @@ class Plan(NamedTuple):
     @property
     def observers(self) -> tuple[Observer, ...]:
         """Who looks at the draws."""
-        if self.keep == "moments":
-            return (Moments(),)
-        if not callable(self.keep):
-            return (Stats(), Draws())
+        return (Moments(),) if self.keep == "moments" else (Stats(), Draws())
+
+    @property
+    def keep_of_draw(self) -> Callable[[Array], Any] | bool:
+        """The user's function of a draw, or True."""
         keep = self.keep
         # An identity of its own: a user's function may be unhashable, and what it reads may have changed.
-        return (Stats(), Draws(lambda x: keep(x)))
+        return (lambda x: keep(x)) if callable(keep) else True
+
+    @property
+    def is_short(self) -> bool:
+        """Whether drawing by the program of warm-up, which does a little more than it need, costs less than another."""
+        is_plain = self.keep != "moments" and self.thinning == 1 and self.chunk_size is None
+        return is_plain and self.num_samples <= _FEW_DRAWS

@@ -1,38 +1,62 @@
-"""The progress bar: rich's, in terminals and notebooks, not in CI."""
+"""How far a run is: rich's bar in terminals and notebooks; elsewhere a plain line every ten seconds."""
 
 import os
 import sys
+import time
+from collections.abc import Callable
 from typing import Any
 
+_SECONDS_APART = 10.0
 
-def wants_progress(progress: bool | None) -> bool:
-    """Whether to show a progress bar: as asked, else in terminals and notebooks."""
+
+def is_drawn(progress: bool | None) -> bool:
+    """Whether a bar is drawn: as asked, else in terminals and notebooks, where it can be drawn over."""
     if progress is not None:
         return progress
-    if os.environ.get("CI"):
-        return False
-    return sys.stderr.isatty() or "ipykernel" in sys.modules
+    return not os.environ.get("CI") and (sys.stderr.isatty() or "ipykernel" in sys.modules)
+
+
+def plain_lines(progress: bool | None) -> "PlainLines | None":
+    """What speaks where no bar is drawn; None where nobody asked, or where there is a bar."""
+    return PlainLines() if progress is None and not is_drawn(progress) else None
+
+
+class PlainLines:
+    """Lines on the error stream, the first after ten seconds and then one every ten: a short run says nothing."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic):
+        self._clock, self._last = clock, clock()
+
+    def say(self, line: Callable[[], str]) -> None:
+        """Prints the line if it is time for one."""
+        if self._clock() - self._last >= _SECONDS_APART:
+            self._last = self._clock()
+            print(line(), file=sys.stderr, flush=True)
 
 
 class ProgressBar:
-    """Steps done, time left and a few numbers; silent where it is not wanted or rich is absent."""
+    """Steps done, time left and a few numbers; silent where it is declined."""
 
-    def __init__(self, title: str, total: int, wanted: bool, *, done: int = 0, numbers: str = "acceptance ..."):
+    def __init__(
+        self, title: str, total: int, progress: bool | None, *, done: int = 0, numbers: str = "acceptance ..."
+    ):
         self._bar: Any = None
-        if not wanted:
+        self._lines = plain_lines(progress)
+        self._title, self._total, self._done = title, total, done
+        if not is_drawn(progress):
             return
         try:
-            from rich import progress
+            from rich import progress as bars
             from rich.console import Console
         except ImportError:
             return
-        self._bar = progress.Progress(
-            progress.TextColumn("{task.description:>9}"),
-            progress.BarColumn(),
-            progress.MofNCompleteColumn(),
-            progress.TextColumn("{task.fields[numbers]}"),
-            progress.TimeElapsedColumn(),
-            progress.TimeRemainingColumn(),
+        self._bar = bars.Progress(
+            bars.TextColumn("{task.description:>9}"),
+            bars.BarColumn(),
+            bars.MofNCompleteColumn(),
+            bars.TextColumn("{task.fields[numbers]}"),
+            bars.TimeElapsedColumn(),
+            bars.TimeRemainingColumn(),
             console=Console(stderr=True),
         )
         self._task = self._bar.add_task(title, total=total, completed=done, numbers=numbers)
@@ -52,5 +76,8 @@ class ProgressBar:
 
     def show(self, steps: int, numbers: str) -> None:
         """So many steps more, and what to say of them."""
+        self._done += steps
         if self._bar is not None:
             self._bar.update(self._task, advance=steps, numbers=numbers)
+        if self._lines is not None:
+            self._lines.say(lambda: f"{self._title}: {self._done} of {self._total}, {numbers}")

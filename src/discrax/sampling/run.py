@@ -37,6 +37,10 @@ from discrax.sampling.checks import (
     possible_starts,
 )
 from discrax.sampling.stacking import split, stack, stack_shared, structure_of
+from discrax.sampling.switched import Switched
+
+_MUCH_ROOM = 2e7  # entries of paths, most of them empty, that take about as long as a compilation
+_SHORTEST_CHUNK = 25  # draws; a chunk is some tenths of a millisecond of the host's time
 
 
 class Progress(NamedTuple):
@@ -65,6 +69,7 @@ class Run:
     observers: tuple[Observer, ...] = ()  # that watched it last
     compile_seconds: float = field(default=0.0, compare=False)
     devices: Devices | None = None  # on which its chains are spread
+    shared_chunk: int | None = None  # draws a chunk of the program that tunes and draws, where one does both
 
     @classmethod
     def prepare(
@@ -177,19 +182,35 @@ class Run:
 
     # --- Tuning -------------------------------------------------------------------------------------------------------
 
-    def begin_tuning(self, adapters: Sequence[Adapter], num_steps: int) -> "Run":
-        """With adapters, one a run, laid out for so many steps; `steps` tunes the kernels until `freeze`."""
+    def begin_tuning(self, adapters: Sequence[Adapter], num_steps: int, num_draws: int | None = None) -> "Run":
+        """With adapters, one a run, laid out for so many steps; `steps` tunes the kernels until `freeze`.
+
+        With `num_draws`, that many draws will follow, and the program that tunes makes them too where chunks of one
+        length do for both: a program is seconds of compilation.
+        """
         parts = list(zip(adapters, self.targets, self.kernels, strict=True))
         plans = [adapter.plan(target, kernel, num_steps) for adapter, target, kernel in parts]
         if any(structure_of(plan) != structure_of(plans[0]) for plan in plans):
             raise ValueError("Runs that share a program have adaptations of one structure; run these one by one.")
         memories = [plan.init(target, kernel) for plan, (_, target, kernel) in zip(plans, parts, strict=True)]
-        ensemble = self.ensemble._replace(memory=self._join(memories))
-        return replace(self, adapter=self._join(plans), ensemble=ensemble)
+        run = replace(self, adapter=self._join(plans), ensemble=self.ensemble._replace(memory=self._join(memories)))
+        # A kernel with a capacity is enlarged between chunks of one length only, whatever follows.
+        longest = run._chunk(num_steps, 1, None)
+        lengths = [longest] if self.ensemble.kernel.capacity is not None else range(longest, _SHORTEST_CHUNK - 1, -1)
+        chunk = next((c for c in lengths if num_draws and num_steps % c == num_draws % c == 0), None)
+        if chunk is None:
+            return run
+        return replace(run, adapter=self._join([Switched(plan) for plan in plans]), shared_chunk=chunk)
+
+    @property
+    def is_tuning(self) -> bool:
+        """Whether steps change the kernel."""
+        is_off = isinstance(self.adapter, Switched) and not np.any(self.adapter.is_on)
+        return self.adapter is not None and not is_off
 
     def freeze(self) -> "Run":
         """With the kernels to draw with, and reports of how they were tuned."""
-        if self.adapter is None:
+        if self.adapter is None or not self.is_tuning:
             return self
         assert self.ensemble.memory is not None
         memories, adapters = self.split(bring_home(self.ensemble.memory)), self.split(self.adapter)
@@ -197,15 +218,14 @@ class Run:
             adapter.freeze(target, kernel, memory)
             for adapter, target, kernel, memory in zip(adapters, self.targets, self.kernels, memories, strict=True)
         ]
-        return (
-            self.stop_tuning()
-            .with_kernels([kernel for kernel, _ in frozen])
-            .with_reports([report for _, report in frozen])
-        )
+        run = self.with_kernels([kernel for kernel, _ in frozen]).with_reports([report for _, report in frozen])
+        if self.shared_chunk is None:
+            return run.stop_tuning()
+        return replace(run, adapter=self._join([adapter.switch_off() for adapter in adapters]))
 
     def stop_tuning(self) -> "Run":
         """With the kernels as they are."""
-        return replace(self, adapter=None, ensemble=self.ensemble._replace(memory=None))
+        return replace(self, adapter=None, shared_chunk=None, ensemble=self.ensemble._replace(memory=None))
 
     def tune(self, adapter: Adapter, num_steps: int) -> "Run":
         """With kernels that were tuned for so many steps, and frozen."""
@@ -243,7 +263,7 @@ class Run:
             thinning=thinning,
             adapter=self.adapter,
             observers=observe,
-            before_chunk=self._before_chunk(resize),
+            before_chunk=self._before_chunk(resize, num_draws),
             axes=self.axes,
             devices=self.devices,
             done=done,
@@ -266,15 +286,18 @@ class Run:
         draws: that is not for the user to say.
         """
         longest = longest_chunk(self.targets[0], thinning)
-        if self.adapter is not None and self.ensemble.kernel.capacity is not None:
+        if self.shared_chunk is not None:
+            return self.shared_chunk
+        if self.is_tuning and self.ensemble.kernel.capacity is not None:
             return min(warmup_chunk(num_draws), longest)
         work = len(self.targets) * work_per_step(self.targets[0], self.x.shape[-1 - len(self.targets[0].space.shape)])
         return min(wanted or chunk_length(num_draws, work * thinning), longest)
 
-    def _before_chunk(self, resize: bool) -> Any:
+    def _before_chunk(self, resize: bool, num_draws: int) -> Any:
         """Streams hand over their next block, and kernels with a capacity get what they need."""
         is_streamed = any(steps_per_block(target) is not None for target in self.targets)
         is_sized = resize and self.ensemble.kernel.capacity is not None
+        work = num_draws * self.keys.size
         if not is_streamed and not is_sized:
             return None
 
@@ -283,9 +306,11 @@ class Run:
                 blocks = [renewed(each) for each in self.targets]
                 target = stack_shared(blocks)[0] if self.is_stacked else renewed(target)
             if is_sized:
-                tuning = self.adapter is not None
                 parts = zip(self.split(bring_home(kernel)), self.targets, strict=True)
-                kernel = self._join(_of_one_size([each.prepare(of, tuning=tuning)[0] for each, of in parts]))
+                sized = _of_one_size([each.prepare(of, tuning=self.is_tuning)[0] for each, of in parts])
+                has_room = kernel.capacity >= sized[0].capacity
+                if self.shared_chunk is None or not has_room or kernel.capacity * work > _MUCH_ROOM:
+                    kernel = self._join(sized)  # else the program that tuned it draws as well
             return target, kernel
 
         return before_chunk

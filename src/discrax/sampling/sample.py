@@ -27,7 +27,6 @@ from discrax.sampling.folder import DRAWING, RunFolder, load_fields
 from discrax.sampling.left_out import LeftOutKernel
 from discrax.sampling.phase import InMemory, Phase
 from discrax.sampling.plan import Plan
-from discrax.sampling.progress import wants_progress
 from discrax.sampling.result import Result
 from discrax.sampling.run import Run
 
@@ -68,7 +67,7 @@ def sample(
     - `chunk_size`: draws per compiled scan; it changes when the host hears of the run, never the draws.
     - `devices`: a number of devices, or a list of them, over which the chains are spread; or a `jax.sharding.Mesh` with
       axes "chains", "sites" or both. The draws are those of one device.
-    - `progress`: a progress bar; by default in terminals and notebooks, not in CI.
+    - `progress`: a progress bar; by default in terminals and notebooks, and elsewhere a plain line every ten seconds.
     - `folder`: draws go there chunk by chunk and are read when they are looked at. If the run ends early, however that
       comes, the same call goes on with it; one with more `num_samples` extends it. `discrax.load` reads it at any time.
 
@@ -76,7 +75,7 @@ def sample(
     """
     check_target(target)
     in_memory = folder is None
-    plan = Plan(num_warmup, num_samples, thinning, keep, keep_warmup, chunk_size, wants_progress(progress), in_memory)
+    plan = Plan(num_warmup, num_samples, thinning, keep, keep_warmup, chunk_size, progress, in_memory)
     plan.check(target, num_chains)
     yes_or_no("progress", progress is not None and progress)
     check_adaptation(adaptation)
@@ -117,22 +116,27 @@ def draw(
     """Warms a run up and draws; a result for each run that is stacked in it, as for each adaptation."""
     count, warmup = len(run.targets), []
 
-    def phase(title: str, total: int) -> Phase:
+    def phase(title: str, total: int, keep: Callable[[Array], Any] | bool) -> Phase:
         place = InMemory(count, total) if folder is None else folder.place(title, total)
-        return Phase(title, total, plan.shown, interrupts, place)
+        return Phase(title, total, plan.progress, interrupts, place, keep)
 
-    for stage in _stages(run, adaptations, plan.num_warmup):
-        warmup.append(phase(stage.title, stage.num_steps))
+    stages = _stages(run, adaptations, plan.num_warmup)
+    for stage in stages:
+        needs_draws = plan.keep_warmup or stage.learns
+        warmup.append(phase(stage.title, stage.num_steps, keep=needs_draws))
         if stage.adapters is not None:
-            run = run.begin_tuning(stage.adapters, stage.num_steps)
-        observe = (Stats(), Draws()) if plan.keep_warmup or stage.learns else (Stats(),)
+            # One program tunes and draws; not in a folder, where a run may be extended, or over devices, which then
+            # would hear of each other at every draw.
+            shares = stage is stages[-1] and plan.is_short and folder is None and run.devices is None
+            run = run.begin_tuning(stage.adapters, stage.num_steps, plan.num_samples if shares else None)
+        observe = (Stats(), Draws()) if needs_draws or run.shared_chunk is not None else (Stats(),)
         run = warmup[-1].collect(run, observe, chunk_size=plan.chunk_size)
         run = run.freeze() if warmup[-1].filled else run.stop_tuning()
         if warmup[-1].is_interrupted:
             break
         if stage.learns:
             run = run.learn([np.asarray(warmup[-1].kept(i)) for i in range(count)])
-    drawn = phase(DRAWING, plan.num_samples)
+    drawn = phase(DRAWING, plan.num_samples, plan.keep_of_draw)
     drawn.is_interrupted = any(each.is_interrupted for each in warmup)
     if not drawn.is_interrupted:
         if warmup:

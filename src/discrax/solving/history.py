@@ -9,6 +9,7 @@ from jaxtyping import Float
 
 from discrax.core.files import check_writable, write_whole
 from discrax.problems.problem import BinaryQuadratic, Problem
+from discrax.sampling.progress import is_drawn, plain_lines
 from discrax.solving.engine import Report
 
 _MOST_CHECKED = 2_000_000  # pairs of an edge and a chain whose feasibility is checked at every report
@@ -81,12 +82,15 @@ class History:
 
 
 class Line(AbstractContextManager):
-    """The live line: best objective, mean, feasible share, beta, time left; silent where it is not wanted."""
+    """A line that is drawn anew, or plain ones where that cannot be: best objective, mean, feasible share, beta, time
+    left; silent where it is declined.
+    """
 
-    def __init__(self, problem: Problem, wanted: bool):
+    def __init__(self, problem: Problem, progress: bool | None):
         self._live = None
+        self._lines = plain_lines(progress)
         self._title = repr(problem)
-        if not wanted:
+        if not is_drawn(progress):
             return
         try:
             from rich.console import Console
@@ -106,10 +110,13 @@ class Line(AbstractContextManager):
 
     def show(self, history: History) -> None:
         """Puts the last entry of a history on the screen, and the seconds that are left."""
-        if self._live is None or not len(history):
+        if (self._live is None and self._lines is None) or not len(history):
             return
         seconds, _, best, mean, beta, share = history._rows[-1]
         left = seconds / max(history.fraction, 1e-9) * (1 - history.fraction)
         feasible = "" if np.isnan(share) else f", feasible {share:.0%}"
-        said = f"best {best:.6g}, mean {mean:.6g}{feasible}, beta {beta:.3g}, {left:.0f} s left"
-        self._live.update(f"{self._title}: {said}")
+        said = f"{self._title}: best {best:.6g}, mean {mean:.6g}{feasible}, beta {beta:.3g}, {left:.0f} s left"
+        if self._live is not None:
+            self._live.update(said)
+        if self._lines is not None:
+            self._lines.say(lambda: said)

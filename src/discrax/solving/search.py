@@ -42,7 +42,7 @@ class Search:
         self._problems, self._settings, self._init, self._clock = problems, settings, init, clock
         self._interrupts = interrupts
 
-    def run(self, show: bool) -> list[Solution]:
+    def run(self, progress: bool | None) -> list[Solution]:
         """Runs the search to its end, or to an interruption, and makes solutions of its last reports."""
         clock, problems = self._clock, self._problems
         generator = np.random.default_rng(random.seed_of(self._for_init))
@@ -53,7 +53,7 @@ class Search:
         ]
         histories = [History(problem, len(problems)) for problem in problems]
         finish = Finish(problems, init, clock)
-        with Line(problems[0], show) as line:
+        with Line(problems[0], progress) as line:
             try:
                 if clock.budget.seconds != 0:
                     for reports in self._reports(init):

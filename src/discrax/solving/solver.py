@@ -10,7 +10,6 @@ from discrax.core.interrupts import Interrupts, listening
 from discrax.core.kernel import Kernel
 from discrax.core.programs import reads_user_code
 from discrax.problems.problem import Problem
-from discrax.sampling.progress import wants_progress
 from discrax.solving.clock import Clock
 from discrax.solving.search import Search
 from discrax.solving.settings import check_budget, check_init, check_problems, check_settings
@@ -100,7 +99,7 @@ def solve_many(
     groups = settings.group(problems)
     for group in groups:
         settings.check_memory([problems[j] for j in group])
-    show, solutions, clock = wants_progress(progress), [], Clock(budget)
+    solutions, clock = [], Clock(budget)
     with Interrupts() as interrupts:
         for i, group in enumerate(groups):
             share = budget
@@ -109,5 +108,5 @@ def solve_many(
             together, begins = [problems[j] for j in group], None if given is None else [given[j] for j in group]
             own_clock = Clock(share, is_asked_to_stop=lambda: interrupts.requested)
             search = Search(random.fold_in(key, i), together, settings, begins, own_clock, interrupts)
-            solutions += search.run(show)
+            solutions += search.run(progress)
     return solutions

@@ -57,14 +57,6 @@ def test_one_chain_has_no_rhat():
     assert ours.ess_bulk > 0
 
 
-def test_without_arviz_the_papers_ess_remains(monkeypatch):
-    for name in [name for name in sys.modules if name.startswith("arviz_stats")]:
-        monkeypatch.setitem(sys.modules, name, None)
-    ours = diagnose("lp", chains())
-    assert (ours.ess_bulk, ours.ess_tail, ours.rhat) == (None, None, None)
-    assert ours.ess > 100
-
-
 def test_ess_is_that_of_the_slowest_scalar():
     assert summary().ess == 120
     assert summary(scalars=()).ess is None

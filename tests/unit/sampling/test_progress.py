@@ -8,7 +8,7 @@ import pytest
 
 import discrax
 from discrax import targets
-from discrax.sampling.progress import ProgressBar, wants_progress
+from discrax.sampling.progress import PlainLines, ProgressBar, is_drawn
 
 from ..helpers import OneFlip
 
@@ -27,24 +27,24 @@ def in_a_terminal(monkeypatch, ci: str | None = None) -> None:
 
 def test_shown_in_a_terminal(monkeypatch):
     in_a_terminal(monkeypatch)
-    assert wants_progress(None)
+    assert is_drawn(None)
 
 
 def test_not_shown_in_ci(monkeypatch):
     in_a_terminal(monkeypatch, ci="true")
-    assert not wants_progress(None)
+    assert not is_drawn(None)
 
 
 def test_not_shown_in_a_file(monkeypatch):
     monkeypatch.delenv("CI", raising=False)
     monkeypatch.delitem(sys.modules, "ipykernel", raising=False)
-    assert not wants_progress(None)
+    assert not is_drawn(None)
 
 
 @pytest.mark.parametrize("wanted", [True, False])
 def test_the_user_has_the_last_word(monkeypatch, wanted):
     in_a_terminal(monkeypatch, ci="true")
-    assert wants_progress(wanted) is wanted
+    assert is_drawn(wanted) is wanted
 
 
 @pytest.mark.parametrize("progress", [None, False, True])
@@ -73,6 +73,25 @@ def test_sampling_prints_only_what_was_asked_for(capfd, monkeypatch, progress):
 
 def test_silent_without_rich(capfd, monkeypatch):
     monkeypatch.setitem(sys.modules, "rich.console", None)
-    with ProgressBar("sampling", 10, wanted=True) as bar:
+    with ProgressBar("sampling", 10, progress=True) as bar:
         bar.advance(10, 0.5)
     assert capfd.readouterr().err == ""
+
+
+def test_a_plain_line_every_ten_seconds(capfd):
+    """Eleven are offered in fifty seconds, five are said."""
+    now = [0.0]
+    lines = PlainLines(clock=lambda: now[0])
+    for t in range(0, 55, 5):
+        now[0] = float(t)
+        lines.say(lambda: f"{t} s")  # noqa: B023
+    assert capfd.readouterr().err.split("\n") == ["10 s", "20 s", "30 s", "40 s", "50 s", ""]
+
+
+def test_lines_are_said_where_no_bar_is_drawn(capfd, monkeypatch):
+    monkeypatch.setenv("CI", "true")
+    bar = ProgressBar("sampling", 100, progress=None)
+    monkeypatch.setattr(bar._lines, "_last", -1e9)
+    bar.advance(40, 0.5)
+    bar.advance(40, 0.5)
+    assert capfd.readouterr().err == "sampling: 40 of 100, acceptance 0.500\n"

@@ -29,7 +29,7 @@ from discrax.core.checks import checked_arguments
 from discrax.core.files import FolderLock, UnusableFile
 from discrax.core.interrupts import Interrupts
 from discrax.core.kernel import Kernel
-from discrax.sampling.progress import wants_progress
+from discrax.sampling.progress import is_drawn, plain_lines
 
 Batch = tuple[Cell, ...]  # one compiled program
 Job = tuple[Batch, ...]  # one after another on one worker
@@ -105,7 +105,7 @@ def run_suites(
         try:
             with interrupts.at_once():  # targets are built, which may take long
                 jobs = _remaining_jobs(plan(cells, together, executor.name == "in-process"), done)
-            display = Display(cells, done, stale, wants_progress(progress))
+            display = Display(cells, done, stale, progress)
             _work_on(jobs, executor, folder, display, stale, interrupts)
         except KeyboardInterrupt:
             is_complete = False
@@ -280,13 +280,13 @@ def _write_about(
 class Display(AbstractContextManager):
     """Cells done, running, failed and the time left: a live line on a terminal, else a line now and then."""
 
-    def __init__(self, cells: Sequence[Cell], done: dict[str, Standing], stale: dict[str, int], shown: bool):
+    def __init__(self, cells: Sequence[Cell], done: dict[str, Standing], stale: dict[str, int], progress: bool | None):
         self._total, self._done = len(cells), {key: standing.is_failed for key, standing in done.items()}
         self._stale = stale  # files of cells that are run again, and when they were written
         self._names = {cell.id: cell.name for cell in cells}
         self._begin, self._before = time.perf_counter(), len(self._done)
-        self._live = None
-        if shown:
+        self._live, self._lines = None, plain_lines(progress)
+        if is_drawn(progress):
             from rich.live import Live
 
             self._live = Live(self._line(), refresh_per_second=4)
@@ -310,6 +310,8 @@ class Display(AbstractContextManager):
                     self._done[path.stem] = standing.is_failed
         if self._live:
             self._live.update(self._line())
+        if self._lines:
+            self._lines.say(self._line)
 
     def _line(self) -> str:
         done, spent = len(self._done), time.perf_counter() - self._begin
