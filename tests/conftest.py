@@ -35,14 +35,14 @@ def pytest_configure(config):
         folder.mkdir(parents=True, exist_ok=True)
         shrink(folder, _LARGEST)
         os.environ[_COMPILED] = str(folder)  # workers inherit it
-    os.environ["DISCRAX_PROGRAM_CACHE"] = os.environ[_COMPILED]  # and so do commands
+    # And so do programs that tests start.
+    os.environ["JAX_COMPILATION_CACHE_DIR"] = os.environ[_COMPILED]
+    os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
+    os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
     if hasattr(config, "workerinput") or not config.getoption("numprocesses", None):
         import jax
 
         jax.config.update("jax_numpy_rank_promotion", "raise")
-        jax.config.update("jax_compilation_cache_dir", os.environ[_COMPILED])
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
-        jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 
 
 def pytest_collection_modifyitems(config, items):
@@ -73,11 +73,3 @@ def pytest_runtest_setup(item):
         jax.clear_caches()  # no program is used by tests of both kinds
         programs._programs.clear()
         programs._executables.clear()
-
-
-def _files(folder: Path):
-    for path in folder.iterdir():
-        try:
-            yield path, path.stat()
-        except FileNotFoundError:  # another run removed it
-            continue

@@ -25,6 +25,7 @@ from jaxtyping import Array, Float
 from discrax.core.checks import describe, number
 from discrax.core.kernel import Info, Kernel, Knob, State, rated_knob, replaced
 from discrax.core.target import Target
+from discrax.core.xla import numpy_for
 
 _STEADY = 10.0
 _AVERAGING = 4.0  # the weight of step t in the averages grows like t^_AVERAGING
@@ -115,7 +116,7 @@ def scale_of(target: Target, kernel: Kernel) -> tuple[str, Float[Array, ""], Kno
     found = rated_knob(kernel, target)
     assert found is not None
     name, knob = found
-    return name, knob.to_scale(jnp.asarray(knob.value)).astype(jnp.float32), knob
+    return name, jnp.asarray(knob.to_scale(numpy_for(knob.value).asarray(knob.value)), jnp.float32), knob
 
 
 def with_scale(
@@ -123,8 +124,10 @@ def with_scale(
 ) -> tuple[Kernel, Float[Array, ""]]:
     """The kernel with another scale, clipped to its limits, and the clipped logarithm."""
     name, _, knob = scale_of(target, kernel)
-    value = jnp.clip(knob.from_scale(jnp.asarray(log_scale)), knob.low, knob.high).astype(jnp.float32)
-    return kernel.with_knobs(**{name: value}), knob.to_scale(value).astype(jnp.float32)
+    xp = numpy_for(log_scale, knob.low, knob.high)
+    value = xp.clip(knob.from_scale(xp.asarray(log_scale)), knob.low, knob.high)
+    scale = jnp.asarray(knob.to_scale(xp.asarray(value, jnp.float32)), jnp.float32)
+    return kernel.with_knobs(**{name: jnp.asarray(value, jnp.float32)}), scale
 
 
 def next_memory(

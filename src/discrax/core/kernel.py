@@ -19,6 +19,7 @@ from jaxtyping import Array, Bool, Float, Integer, PRNGKeyArray
 from discrax.core.checks import describe
 from discrax.core.space import Space
 from discrax.core.target import Target, check_target, evaluate, offered
+from discrax.core.xla import numpy_for
 
 Module = TypeVar("Module", bound=eqx.Module)
 
@@ -51,8 +52,8 @@ class Knob(NamedTuple):
     tries: tuple[float, ...] = (0.05, 0.5, 5.0, 50.0, 500.0)  # the values to try first
     rate: float | None = None  # the acceptance rate at which it is most efficient, where theory knows one
     # An increasing coordinate for tuning to a rate: one unit of it multiplies the number of moves by about e.
-    to_scale: Callable[[Array], Array] = jnp.log
-    from_scale: Callable[[Array], Array] = jnp.exp
+    to_scale: Callable[[Array], Array] = lambda value: numpy_for(value).log(value)
+    from_scale: Callable[[Array], Array] = lambda scale: numpy_for(scale).exp(scale)
 
 
 class Kernel(eqx.Module):

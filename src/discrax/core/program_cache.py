@@ -2,7 +2,7 @@
 
 JAX keeps them, found by their code, the versions and the flags. Commands and notebooks do so; scripts decide by
 themselves, by JAX's own `jax_compilation_cache_dir`. The environment variable DISCRAX_PROGRAM_CACHE names another
-folder, or is "off". What was written first goes when the folder has more than a gigabyte.
+folder, or is "off". What was not used for longest goes when the folder has more than a gigabyte.
 """
 
 import hashlib
@@ -57,10 +57,14 @@ def _processor() -> str:
 
 
 def shrink(folder: Path, most: int = _MOST_BYTES) -> None:
-    """Removes what was written first, until at most `most` bytes are there."""
-    found = sorted((path.stat().st_mtime, path.stat().st_size, path) for path in folder.iterdir() if path.is_file())
+    """Removes what was not used for longest, until at most `most` bytes are there."""
+    found = []
+    for path in folder.iterdir():
+        with suppress(OSError):  # another process may do the same
+            stat = path.stat()
+            found.append((max(stat.st_mtime, stat.st_atime), stat.st_size, path))
     total = sum(size for _, size, _ in found)
-    for _, size, path in found:
+    for _, size, path in sorted(found):
         if total <= most:
             return
         path.unlink(missing_ok=True)

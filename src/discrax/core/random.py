@@ -16,6 +16,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Int, Key, PRNGKeyArray, UInt32
 
 from discrax.core.checks import describe
@@ -89,11 +90,15 @@ def split(key: PRNGKeyArray, num: int) -> Key[Array, "{num}"]:
     return jax.random.wrap_key_data(jnp.stack(_blocks(key, num, _SPLIT), axis=1), impl="threefry2x32")
 
 
-def split_on_host(key: PRNGKeyArray, num: int) -> Key[Array, "{num}"]:
-    """The keys of `split`, for which nothing is compiled."""
-    k = np.asarray(jax.random.key_data(key))
-    both = _encrypt(k[:1], k[1:], np.asarray([_SPLIT]), np.arange(num, dtype=np.uint32))
-    return jax.random.wrap_key_data(jnp.asarray(np.stack(both, axis=1)), impl="threefry2x32")
+def split_on_host(data: ArrayLike, num: int) -> UInt32[np.ndarray, "{num} 2"]:
+    """The data of the keys of `split`, from the data of a key; nothing is compiled."""
+    k = np.asarray(data)
+    return np.stack(_encrypt(k[:1], k[1:], np.asarray([_SPLIT]), np.arange(num, dtype=np.uint32)), axis=1)
+
+
+def from_data(data: UInt32[np.ndarray, "*batch 2"]) -> Key[Array, "*batch"]:
+    """Keys from their data."""
+    return jax.random.wrap_key_data(jnp.asarray(data), impl="threefry2x32")
 
 
 def fold_in(key: PRNGKeyArray, data: int | Int[Array, ""] | UInt32[Array, ""]) -> PRNGKeyArray:

@@ -26,6 +26,7 @@ from discrax.core import random
 from discrax.core.checks import as_array, real_array
 from discrax.core.levels import at_level
 from discrax.core.sites import Frozen, checked_levels, checked_shape, code_dtype, freeze
+from discrax.core.xla import numpy_for
 
 
 class Space(eqx.Module):
@@ -195,7 +196,8 @@ class _Scalar(Space):
 
     @property
     def smallest_squared_move(self) -> Float[Array, ""]:
-        return jnp.min(jnp.square(jnp.diff(self.values)))
+        xp = numpy_for(self.values)
+        return jnp.asarray(xp.min(xp.square(xp.diff(xp.asarray(self.values)))))
 
 
 def hamming(x: Integer[Array, "..."], y: Integer[Array, "..."]) -> Float[Array, ""]:

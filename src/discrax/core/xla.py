@@ -4,7 +4,9 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
+from jax.core import Tracer
 from jax.experimental.layout import Layout, with_layout_constraint
 from jaxtyping import Array, Float, Shaped
 
@@ -49,3 +51,8 @@ def chains_last(tree: Any) -> Any:
         return lax.platform_dependent(array, cpu=lambda a: a, default=lambda a: with_layout_constraint(a, layout))
 
     return jax.tree.map(lay_out, tree)
+
+
+def numpy_for(*values: Any) -> Any:
+    """numpy where all values are there already, else `jax.numpy`: a single operation need not be compiled."""
+    return jnp if any(isinstance(value, Tracer) for value in values) else np

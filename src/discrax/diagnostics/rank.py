@@ -14,7 +14,6 @@ with W. The tail's ESS is the least of those of {value <= 5 % quantile} and {val
 
 import numpy as np
 from jaxtyping import Float
-from scipy.special import ndtri
 
 Chains = Float[np.ndarray, "chains draws"]
 
@@ -42,6 +41,8 @@ def _halves(values: np.ndarray) -> np.ndarray:
 
 def _normal_ranks(values: Chains) -> Chains:
     """Ties share the mean of their ranks."""
+    from scipy.special import ndtri  # here, since it takes half a second
+
     _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
     ends = np.cumsum(counts)
     ranks = (ends - (counts - 1) / 2)[place.reshape(values.shape)]

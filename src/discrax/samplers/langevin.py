@@ -15,7 +15,7 @@ sigmoid(l_i).
   log pi: sites with strong couplings make shorter steps (Sun et al., 2023, where eps is sigma / 2).
 """
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import jax.numpy as jnp
 import numpy as np
@@ -27,6 +27,7 @@ from discrax.core.checks import describe, number, real_array
 from discrax.core.kernel import Info, Knob, State, replaced
 from discrax.core.levels import is_level
 from discrax.core.target import Target, effective_ratios
+from discrax.core.xla import numpy_for
 from discrax.curvature.diagonal import smallest_trace
 from discrax.curvature.hessian import find_hessian
 from discrax.samplers.balancing import Balancing, get_balancing
@@ -156,16 +157,18 @@ def step_size_knob(step_size: Float[Array | np.ndarray, ""], target: Target, rat
     """
     shortest = target.space.smallest_squared_move
 
-    def to_scale(step_size: Float[Array, ""]) -> Float[Array, ""]:
-        s = -shortest / (2 * step_size)
-        return jnp.where(s < -1, s, -1 - jnp.log(-s)).astype(jnp.float32)
+    def to_scale(step_size: ArrayLike) -> Any:
+        xp = numpy_for(step_size, shortest)
+        s = -xp.asarray(shortest) / (2 * xp.asarray(step_size))
+        return xp.where(s < -1, s, -1 - xp.log(-s)).astype(jnp.float32)
 
-    def from_scale(scale: Float[Array, ""]) -> Float[Array, ""]:
-        scale = jnp.clip(scale, *_SCALES)
-        s = jnp.where(scale < -1, scale, -jnp.exp(-(scale + 1)))
-        return (-shortest / (2 * s)).astype(jnp.float32)
+    def from_scale(scale: ArrayLike) -> Any:
+        xp = numpy_for(scale, shortest)
+        scale = xp.clip(xp.asarray(scale), *_SCALES)
+        s = xp.where(scale < -1, scale, -xp.exp(-(scale + 1)))
+        return (-xp.asarray(shortest) / (2 * s)).astype(jnp.float32)
 
-    low, high = (from_scale(jnp.float32(end)) for end in _SCALES)
+    low, high = (from_scale(np.float32(end)) for end in _SCALES)
     return Knob(step_size, low, high, rate=rate, to_scale=to_scale, from_scale=from_scale)
 
 

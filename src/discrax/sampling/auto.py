@@ -4,13 +4,18 @@ Each candidate is tuned for a few hundred steps as a run would tune it (sweeps, 
 and scored by its mean jump distance per second, or per evaluation of the target, in the last part of them. One whose
 chains have not come to where another's have is passed over: long jumps among improbable states are worth nothing.
 
-Candidates come from what the target offers, those that compile quickly first. When the budget of seconds is spent,
-compilation included, the best so far is taken, but never without a second to compare with. With cost "evaluations" the
-clock plays no part: all candidates are tried, and one key gives one choice.
+Candidates come from what the target offers, those that compile quickly first; some are compiled at a time, and one
+whose steps change too few sites to win is not compiled at all. When the budget of seconds is spent, compilation
+included, the best so far is taken, but never without a second to compare with. With cost "evaluations" the clock plays
+no part: all candidates are tried, and one key gives one choice. The program of the pilot is that of the run, where the
+run is short.
 """
 
+import os
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextvars import copy_context
 from typing import NamedTuple
 
 import jax
@@ -24,26 +29,27 @@ from discrax.core.checks import describe, in_words, number
 from discrax.core.driver import Adapter
 from discrax.core.interrupts import Interrupts
 from discrax.core.kernel import Kernel, rated_knob, sites_per_step
-from discrax.core.observers import Stats
+from discrax.core.observers import Draws, Stats
 from discrax.core.space import Ordinal
 from discrax.core.stochastic import StochasticTarget
 from discrax.core.target import Coloured, ExactRatios, QuadraticForm, Target, bare, offered
 from discrax.diagnostics import ess
 from discrax.diagnostics.weighted import weighted_rhat
-from discrax.samplers import get_sampler, gibbs
+from discrax.samplers import build_kernel, get_sampler, gibbs
 from discrax.samplers.registry import name_of
 from discrax.sampling.checks import chain_keys, gradient_error, initial_states, possible_starts
-from discrax.sampling.run import Run
+from discrax.sampling.run import PILOT_CHUNK, Progress, Run
 
 SCORES = ("jump", "ess")
 COSTS = ("seconds", "evaluations")
-_CHUNK = 50
 _CHUNKS = {"jump": 4, "ess": 12}
 _MOST_COLOURS = 8
 _LARGEST_PREPARED = 20_000  # sites for which a D is found in seconds
 _MOST_EXACT = 200  # sites of which the exact ratios of all are evaluated one by one
 _MOST_SWEEP = 100  # steps of a draw, for samplers that change one site a step
 _BEHIND = 3.0  # standard deviations of log pi by which a candidate may lag behind the best
+_AT_A_TIME = 4  # candidates that are compiled together, on as many cores
+_FASTER = 4.0  # than the fastest step seen a step may be
 _HIGH_RHAT = 1.2  # of log pi between the chains of a pilot, which is short
 
 
@@ -65,6 +71,7 @@ class Trial(NamedTuple):
     log_prob: float  # the mean over the last part
     spread: float  # standard deviation of log_prob there
     rhat: float  # of log_prob between the chains there; NaN for one chain
+    seconds_per_step: float  # of all chains
 
 
 class AutoReport(NamedTuple):
@@ -74,7 +81,7 @@ class AutoReport(NamedTuple):
     score: str
     trials: tuple[Trial, ...]  # best first
     behind: tuple[str, ...]  # passed over: their chains had not come as far
-    left_out: tuple[str, ...]  # for want of time
+    left_out: tuple[str, ...]  # for want of time, or because they could not win
     failed: tuple[tuple[str, str], ...]
     seconds: float
     cost: str = "seconds"
@@ -82,7 +89,7 @@ class AutoReport(NamedTuple):
     def __str__(self) -> str:
         tried = ", ".join(f"{trial.name} {trial.score:.3g}" for trial in self.trials)
         more = f"; passed over, at improbable states: {', '.join(self.behind)}" if self.behind else ""
-        more += f"; not tried for want of time: {', '.join(self.left_out)}" if self.left_out else ""
+        more += f"; not tried: {', '.join(self.left_out)}" if self.left_out else ""
         failed = "".join(f"; {name} failed: {why}" for name, why in self.failed)
         per = self.cost.removesuffix("s")
         return f"auto chose {self.chosen} in {self.seconds:.0f} s ({self.score} per {per}: {tried}{more}{failed})"
@@ -174,19 +181,24 @@ def pilot(
     x = possible_starts(for_init, target, x) if init is None else x
     keys = jax.vmap(random.fold_in, in_axes=(0, None))(keys, jnp.uint32(2**32 - 1))
     waiting = candidates_of(spec, target)
-    trials, failed = [], []
+    at_a_time = min(_AT_A_TIME, os.cpu_count() or 1)
+    trials, failed, hopeless = [], [], []
     while waiting:
         interrupts.raise_if_requested()
-        spent = time.perf_counter() - begin
-        # A candidate costs about as much as the dearest so far: stop before the budget is overspent.
-        is_late = spent + spent / max(1, len(trials) + len(failed)) > spec.seconds
+        spent, tried = time.perf_counter() - begin, len(trials) + len(failed)
+        # Candidates cost about as much as the dearest so far: stop before the budget is overspent.
+        is_late = spent + spent / max(1, tried / at_a_time) > spec.seconds
         if spec.cost == "seconds" and is_late and len(trials) > 1:
             break
-        name, sampler = waiting.pop(0)
-        try:
-            trials.append(_try(name, sampler, spec, target, keys, x))
-        except Exception as error:
-            failed.append((name, in_words(error).rstrip(".")))
+        batch, waiting = waiting[:at_a_time], waiting[at_a_time:]
+        if (spec.score, spec.cost) == ("jump", "seconds"):
+            hopeless += [name for name, sampler in batch if _cannot_win(sampler, target, trials, len(x))]
+            batch = [candidate for candidate in batch if candidate[0] not in hopeless]
+        for (name, _), begun in zip(batch, _begin_all(batch, spec, target, keys, x), strict=True):
+            try:
+                trials.append(_try(name, begun.result(), spec, target, x))
+            except Exception as error:
+                failed.append((name, in_words(error).rstrip(".")))
     if not trials:
         raise ValueError(f"No candidate could sample this target: {'; '.join(f'{n}: {why}' for n, why in failed)}.")
     trials.sort(key=lambda trial: -trial.score)
@@ -198,7 +210,7 @@ def pilot(
         spec.score,
         tuple(trials),
         tuple(trial.name for trial in trials if trial.log_prob < least),
-        tuple(name for name, _ in waiting),
+        (*hopeless, *(name for name, _ in waiting)),
         tuple(failed),
         time.perf_counter() - begin,
         spec.cost,
@@ -229,32 +241,66 @@ def default_adapter(target: Target, kernel: Kernel) -> Adapter | None:
     return JumpProbes() if kernel.knobs(target) else None
 
 
-def _try(
-    name: str,
-    sampler: str | Kernel,
+class Begun(NamedTuple):
+    """A candidate whose first chunk is done, and with it compilation."""
+
+    first: Progress
+    rest: Iterator[Progress]
+    steps_per_draw: int
+
+
+def _begin_all(
+    candidates: Sequence[tuple[str, str | Kernel]],
     spec: Auto,
     target: Target,
     keys: Key[Array, " chains"],
     x: Integer[Array, "chains *shape"],
-) -> Trial:
+) -> list[Future[Begun]]:
+    """All of them at once: compilers do not share cores well with clocks, so nothing is timed meanwhile."""
+    pool = ThreadPoolExecutor(max(1, len(candidates)))
+    begun = [pool.submit(copy_context().run, _begin, sampler, spec, target, keys, x) for _, sampler in candidates]
+    try:
+        wait(begun)
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+    return begun
+
+
+def _begin(
+    sampler: str | Kernel, spec: Auto, target: Target, keys: Key[Array, " chains"], x: Integer[Array, "chains *shape"]
+) -> Begun:
     run = Run.at(keys, target, sampler, x)
     kernel = run.ensemble.kernel
     if not kernel.is_prepared:
         raise ValueError("it estimates a Hessian in a burn-in, for which a pilot is too short")
-    num_draws = _CHUNK * _CHUNKS[spec.score]
+    num_draws = PILOT_CHUNK * _CHUNKS[spec.score]
     adapter = default_adapter(target, kernel)
     if adapter is not None:
-        run = run.begin_tuning([adapter], num_draws)
+        run = run.begin_tuning([adapter], num_draws, num_draws)
     sweep = target.space.num_sites / sites_per_step(kernel, target.space)
     a_sweep = 1 if adapter is not None else int(min(_MOST_SWEEP, sweep))
-    chunks = list(run.steps(num_draws, thinning=a_sweep, observe=(Stats(),), chunk=_CHUNK))
+    rest = run.steps(num_draws, thinning=a_sweep, observe=(Stats(), Draws()), chunk=PILOT_CHUNK)
+    return Begun(next(rest), rest, a_sweep)
+
+
+def _cannot_win(sampler: str | Kernel, target: Target, trials: Sequence[Trial], num_chains: int) -> bool:
+    """Whether a step that changes a known number of sites would have to be much faster than any seen, to win."""
+    kernel = build_kernel(sampler, target)
+    if not trials or not isinstance(kernel.sites_changed, int):
+        return False
+    fastest = min(trial.seconds_per_step for trial in trials) / _FASTER
+    farthest = float(np.ptp(target.space.values)) if isinstance(target.space, Ordinal) else 1.0
+    return kernel.sites_changed * farthest * num_chains / fastest < max(trial.score for trial in trials)
+
+
+def _try(name: str, begun: Begun, spec: Auto, target: Target, x: Integer[Array, "chains *shape"]) -> Trial:
+    chunks, a_sweep = [begun.first, *begun.rest], begun.steps_per_draw
     late = chunks[len(chunks) // 2 :]
     stats = [chunk.handed[0][0] for chunk in late]
     lp = np.concatenate([np.asarray(each["lp"], np.float64) for each in stats]).T
-    if spec.cost == "seconds":
-        cost = min(chunk.seconds for chunk in late) / _CHUNK  # of a draw of all chains
-    else:
-        cost = float(np.mean([np.asarray(each["evals"]) for each in stats])) * len(x)
+    seconds = min(chunk.seconds for chunk in late) / PILOT_CHUNK  # of a draw of all chains
+    evaluations = float(np.mean([np.asarray(each["evals"]) for each in stats])) * len(x)
+    cost = seconds if spec.cost == "seconds" else evaluations
     if spec.score == "jump":
         jump = float(np.mean(stats[-1]["jump"])) * a_sweep
         report = late[-1].run.freeze().reports[0][-1:]
@@ -267,4 +313,5 @@ def _try(
     rhat = weighted_rhat(lp, np.ones_like(lp)) if len(lp) > 1 else np.nan
     if np.isnan(rhat) and np.ptp(lp.mean(axis=1)) > 0:  # each chain stands still, and not where the others do
         rhat = np.inf
-    return Trial(name, per_draw / max(cost, 1e-12), acceptance, float(lp.mean()), float(lp.std()), float(rhat))
+    score, a_step = per_draw / max(cost, 1e-12), max(seconds, 1e-12) / a_sweep
+    return Trial(name, score, acceptance, float(lp.mean()), float(lp.std()), float(rhat), a_step)

@@ -172,8 +172,8 @@ def _first_batches(target: StochasticTarget, keys: Key[Array, " chains"], x: Arr
 
 def chain_keys(key: PRNGKeyArray, num_chains: int) -> tuple[PRNGKeyArray, Key[Array, " chains"]]:
     """The key of the initial states, and one key a chain."""
-    for_init, for_chains = random.split_on_host(random.as_threefry(key), 2)
-    return for_init, random.split_on_host(for_chains, int(num_chains))
+    for_init, for_chains = random.split_on_host(jax.random.key_data(random.as_threefry(key)), 2)
+    return random.from_data(for_init), random.from_data(random.split_on_host(for_chains, int(num_chains)))
 
 
 # Compiled: op by op it is slow on an accelerator.

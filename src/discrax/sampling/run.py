@@ -40,6 +40,7 @@ from discrax.sampling.stacking import split, stack, stack_shared, structure_of
 from discrax.sampling.switched import Switched
 
 _MUCH_ROOM = 2e7  # entries of paths, most of them empty, that take about as long as a compilation
+PILOT_CHUNK = 50
 _SHORTEST_CHUNK = 25  # draws; a chunk is some tenths of a millisecond of the host's time
 
 
@@ -194,9 +195,12 @@ class Run:
             raise ValueError("Runs that share a program have adaptations of one structure; run these one by one.")
         memories = [plan.init(target, kernel) for plan, (_, target, kernel) in zip(plans, parts, strict=True)]
         run = replace(self, adapter=self._join(plans), ensemble=self.ensemble._replace(memory=self._join(memories)))
-        # A kernel with a capacity is enlarged between chunks of one length only, whatever follows.
+        # A kernel with a capacity is enlarged between chunks of one length only, whatever follows. Others have the
+        # length of a pilot's chunks, whose program then does for all.
         longest = run._chunk(num_steps, 1, None)
-        lengths = [longest] if self.ensemble.kernel.capacity is not None else range(longest, _SHORTEST_CHUNK - 1, -1)
+        lengths = [PILOT_CHUNK, *range(longest, _SHORTEST_CHUNK - 1, -1)]
+        if self.ensemble.kernel.capacity is not None or longest < PILOT_CHUNK:
+            lengths = [longest]
         chunk = next((c for c in lengths if num_draws and num_steps % c == num_draws % c == 0), None)
         if chunk is None:
             return run

@@ -83,7 +83,7 @@ def test_step_sizes_per_site_come_from_it_too():
 def test_pavg_estimates_a_multiple_of_covariance_or_precision():
     result = sample(FUNCTION, "pavg")
     assert "x precision" in result.reports[1] or "x covariance" in result.reports[1]
-    assert set(result.report.chosen) == {"eps", "gamma"}
+    assert set(result.report.chosen) == {"step_size", "gamma"}
 
 
 def test_without_warm_up_there_is_nothing_to_estimate_it_from():
