@@ -108,5 +108,5 @@ def test_chains_and_sites_that_do_not_divide_get_a_sentence(monkeypatch):
 
 def test_a_list_of_one_device_is_a_mesh_of_chains():
     found = find_devices(jax.devices()[:1], SPACE, 4)
-    assert (found.size("chains"), found.size("sites")) == (1, 1)
+    assert dict(found.mesh.shape) == {"chains": 1}
     assert find_devices(None, SPACE, 4) is None
