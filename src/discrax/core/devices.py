@@ -21,6 +21,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from discrax.core.checks import describe, whole
 from discrax.core.programs import compiled
 from discrax.core.space import Space
+from discrax.core.xla import materialised
 
 CHAINS, SITES = "chains", "sites"
 _ACCEPTED = 'a number of devices, a list of them, or a jax.sharding.Mesh with axes "chains", "sites" or both'
@@ -159,7 +160,10 @@ def run_on_each(*arguments: Any, function: Callable, mesh: Mesh, takes: tuple, g
             return leaf if axis is None else jnp.concatenate([leaf] * copies, axis=axis)
 
         def drop(leaf: Any, axis: int | None) -> Any:
-            return leaf if axis is None else jax.lax.slice_in_dim(leaf, 0, leaf.shape[axis] // copies, axis=axis)
+            if axis is None or copies == 1:
+                return leaf
+            all_of_it = materialised(leaf)  # else the compiler sees that half of it is not needed
+            return jax.lax.slice_in_dim(all_of_it, 0, leaf.shape[axis] // copies, axis=axis)
 
         def of_all(tree: Any) -> Any:
             return jax.tree.map(lambda leaf: jax.lax.all_gather(drop(leaf, 0), CHAINS, tiled=True), tree)

@@ -18,7 +18,7 @@ the scale that meets the kernel's acceptance rate there, and the run takes scale
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -146,11 +146,11 @@ def ais(
                 count = min(chunk, num_temperatures - done)
                 arguments = (keys, bridge, kernel, scales, states, jnp.asarray(done, jnp.int32))
                 settings = {"count": count, "steps": int(steps), "num_temperatures": int(num_temperatures)}
-                takes, gives = (0, None, None, None, 0, None), (0, 0, None)
+                takes, gives = (0, None, None, None, 0, None), (0, 0, 1)
                 program, _ = compiled_on(found, _anneal, arguments, settings, takes=takes, gives=gives)
                 states, gained, accepted = program()
                 log_weights += np.asarray(gather(gained), np.float64)  # in double precision from chunk to chunk
-                acceptance.append(np.asarray(accepted))
+                acceptance.append(np.asarray(gather(accepted)).mean(axis=1))
                 bar.advance(count, float(acceptance[-1].mean()))
         estimate = _estimate(log_weights, np.asarray(gather(states.x)), np.concatenate(acceptance))
         interrupts.raise_if_requested()
@@ -201,12 +201,9 @@ def _anneal(
     count: int,
     steps: int,
     num_temperatures: int,
-    of_all: Callable[[Any], Any] = lambda tree: tree,
-) -> tuple[State, Float[Array, " chains"], Float[Array, " temperatures"]]:
-    """The next `count` temperatures: where the chains are then, what their log-weights gained, the acceptance.
-
-    `of_all` makes of arrays of these chains those of all, where others are on other devices.
-    """
+    **_: Any,
+) -> tuple[State, Float[Array, " chains"], Float[Array, "temperatures chains"]]:
+    """The next `count` temperatures: where the chains are then, what their log-weights gained, the acceptance."""
     real = bridge.beta.dtype
 
     def one_temperature(carry, t):
@@ -224,7 +221,7 @@ def _anneal(
             return state, gained, jnp.mean(infos.accept_prob)
 
         states, gained, accepted = jax.vmap(one_chain)(keys, states)
-        return (states, log_weights + gained), jnp.mean(of_all(accepted))
+        return (states, log_weights + gained), accepted
 
     nothing = jnp.zeros(keys.shape[0], real)
     (states, gained), accepted = jax.lax.scan(one_temperature, (states, nothing), done + jnp.arange(count))

@@ -90,10 +90,12 @@ def one_update(
     x = jax.lax.dynamic_slice_in_dim(state.buffer, first, batch_size) if settings.is_persistent else batch
 
     scan = jax.tree.map(lambda leaf: jax.lax.dynamic_slice_in_dim(leaf, first, batch_size), state.scan)
-    keys, move, counts = random.split(for_chains, batch_size), _move, {"num_steps": settings.num_steps}
+    keys, move = random.split(for_chains, batch_size), partial(_move, num_steps=settings.num_steps)
     if settings.devices is not None:
-        move, counts = settings.devices.divide(_move, (0, 0, 0, None, None, None, None), None, **counts)
-    moved = move(keys, x, scan, model, state.kernel, state.memory, adapter, **counts)
+        takes = (0, 0, 0, None, None, None, None)
+        divided, more = settings.devices.divide(_move, takes, None, num_steps=settings.num_steps)
+        move = partial(divided, **more)
+    moved = move(keys, x, scan, model, state.kernel, state.memory, adapter)
     chains, moved_scan, kernel, adapter_memory, info = moved
 
     parameters, constants = eqx.partition(model, trained_spec(model, settings.trains))
