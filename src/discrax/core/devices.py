@@ -39,7 +39,7 @@ def find_devices(
     mesh = _mesh_of(devices)
     num_parts, num_slabs = (mesh.shape.get(axis, 1) for axis in (CHAINS, SITES))
     if SITES in mesh.axis_names and not cuts_sites:
-        raise ValueError('A mesh must have the one axis "chains" here; only sample and ais cut sites into slabs.')
+        raise ValueError('A mesh must have the one axis "chains" here; only sample cuts sites into slabs.')
     if num_chains % num_parts:
         raise ValueError(
             f"{name} must be a multiple of the devices that share the chains, but {num_chains} chains cannot be "

@@ -125,7 +125,7 @@ def ais(
     whole("num_temperatures", num_temperatures, least=1)
     whole("steps", steps, least=1)
     check_run_memory(target.space, "moments", num_chains, num_temperatures, 0)
-    found = find_devices(devices, target.space, num_chains)
+    found = find_devices(devices, target.space, num_chains, cuts_sites=False)
     bridge = bridge_to(target, base)
     kernel = build_kernel(sampler, bridge)  # checked before anything is drawn
     if not kernel.is_exact:
