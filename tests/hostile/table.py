@@ -184,13 +184,13 @@ dx.solve key:key=key problem:thing=cut seconds:positive?=0.1 num_chains:size?=2 
     seconds/infinite
 dx.solve key:key=key problem:thing=cut num_steps:count?=4 method:choice='anneal' sampler:sampler='pas'
     num_chains:size?=2 schedule:choice='auto' betas:array?=(0.1,2.0) num_rounds:count?=2 reheat:probability?=0.1
-    init:codes?=states progress:flag=False -- betas/integers betas/bool betas/float16
+    devices:count?=None init:codes?=states progress:flag=False -- betas/integers betas/bool betas/float16
 dx.solve key:key=key problem:thing=cut num_steps:count?=4 method:choice='temper' sampler:sampler='gibbs'
-    num_chains:size?=2 betas:array?=(0.1,2.0) num_rungs:size?=3 init:codes?=states progress:flag=False --
-    betas/integers betas/bool betas/float16
-dx.solve_many key:key=key problems:thing=cuts num_steps:count?=4 method:choice='auto' num_chains:size?=2
-    schedule:choice='auto' betas:array?=(0.1,2.0) num_rounds:count?=2 reheat:probability?=0.1 init:thing?=None
+    num_chains:size?=2 betas:array?=(0.1,2.0) num_rungs:size?=3 devices:count?=None init:codes?=states
     progress:flag=False -- betas/integers betas/bool betas/float16
+dx.solve_many key:key=key problems:thing=cuts num_steps:count?=4 method:choice='auto' num_chains:size?=2
+    schedule:choice='auto' betas:array?=(0.1,2.0) num_rounds:count?=2 reheat:probability?=0.1 devices:count?=None
+    init:thing?=None progress:flag=False -- betas/integers betas/bool betas/float16
 solution.save path:out_file='solution.json'
 solving_module.minimise_expected key:key=key target:target=sites sampler:sampler='sgdld' num_chains:size=2
     num_steps:count=4 init:codes?=site_states num_rescoring:count=4 num_evaluation:count=4
@@ -218,7 +218,7 @@ dx.learn.marginal_error a:codes=rows b:codes=rows num_levels:size=2
 dx.learn.covariance_error a:codes=rows b:codes=rows num_levels:size=2
 dx.learn.rbm_log_Z machine:thing=machine
 dx.learn.ais key:key=key target:target=machine base:array?=probabilities num_chains:size=2 num_temperatures:size=4
-    sampler:sampler='gibbs' steps:count=1 progress:flag=False
+    sampler:sampler='gibbs' steps:count=1 devices:count?=None progress:flag=False
 dx.learn.mixing_curves key:key=key target:target=machine samplers:thing={'gibbs':'gibbs'} init:codes=states
     num_steps:count=4 num_chains:size=2 num_warmup:count0=0 every:count=2 progress:flag=False
 dx.learn.snapshots key:key=key target:target=machine sampler:sampler='gibbs' num_chains:size=2 num_steps:count=4
@@ -229,7 +229,7 @@ dx.learn.pcd key:key=key model:target=machine data:codes=rows sampler:sampler='r
     num_updates:count=2 batch_size:size=4 buffer_size:size=4 persistent:flag=True optimiser:thing?=None
     learning_rate:positive=.001 l1:positive0=0.0 weight_decay:positive0=0.0 ema:probability=0.9
     adaptation:choice?=None init:codes?=four_states largest_gap:positive?=None every:count=2 save_every:count=2
-    progress:flag=False -- batch_size/huge every/huge save_every/huge
+    devices:count?=None progress:flag=False -- batch_size/huge every/huge save_every/huge
 dx.learn.pcd key:key=key model:target=machine data:codes=rows sampler:sampler='rwm' num_steps:count=1
     num_updates:count=2 batch_size:size=4 buffer_size:size=4 trains:function?=None penalty:function?=None
     refresh:function?=None every:count=2 progress:flag=False -- batch_size/huge every/huge save_every/huge

@@ -8,6 +8,7 @@ entry per site are cut into slabs of the first axis of the space, and the compil
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -16,37 +17,47 @@ import jax.numpy as jnp
 import numpy as np
 from jax.experimental.multihost_utils import process_allgather
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
-from jaxtyping import Array, Key
 
 from discrax.core.checks import describe, whole
+from discrax.core.programs import compiled
 from discrax.core.space import Space
+from discrax.core.xla import materialised
 
 CHAINS, SITES = "chains", "sites"
 _ACCEPTED = 'a number of devices, a list of them, or a jax.sharding.Mesh with axes "chains", "sites" or both'
 
 
-def find_devices(devices: Any, space: Space, num_chains: int) -> "Devices | None":
-    """The devices that a user asked for; a sentence if there are none such, or if they do not share the work evenly."""
+def find_devices(
+    devices: Any, space: Space, num_chains: int, *, name: str = "num_chains", cuts_sites: bool = True
+) -> "Devices | None":
+    """The devices that a user asked for; a sentence if there are none such, or if they do not share the work evenly.
+
+    `name` is that of the number of chains; without `cuts_sites` all devices share the chains.
+    """
     if devices is None:
         return None
-    found = Devices(_mesh_of(devices))
-    if num_chains % found.size(CHAINS):
+    mesh = _mesh_of(devices)
+    num_parts, num_slabs = (mesh.shape.get(axis, 1) for axis in (CHAINS, SITES))
+    if SITES in mesh.axis_names and not cuts_sites:
+        raise ValueError('A mesh must have the one axis "chains" here; only sample cuts sites into slabs.')
+    if num_chains % num_parts:
         raise ValueError(
-            f"num_chains must be a multiple of the devices that share the chains, but {num_chains} chains cannot be "
-            f"spread over {found.size(CHAINS)} devices evenly; use {-(-num_chains // found.size(CHAINS))} a device."
+            f"{name} must be a multiple of the devices that share the chains, but {num_chains} chains cannot be "
+            f"spread over {num_parts} devices evenly; use {-(-num_chains // num_parts)} a device."
         )
-    if space.shape[0] % found.size(SITES):
+    if space.shape[0] % num_slabs:
         raise ValueError(
             f"The first axis of the space must be a multiple of the devices that share the sites, but {space.shape[0]} "
-            f"rows of sites cannot be cut into {found.size(SITES)} slabs of one size."
+            f"rows of sites cannot be cut into {num_slabs} slabs of one size."
         )
-    missing = set(range(jax.process_count())) - {device.process_index for device in found.mesh.devices.flat}
+    missing = set(range(jax.process_count())) - {device.process_index for device in mesh.devices.flat}
     if missing:
         raise ValueError(
             f"Every process must have a part in a run, but of {jax.process_count()} processes number {min(missing)} "
             "has none of these devices; use all that jax.devices() lists."
         )
-    return found
+    counts = {space.shape[0], math.prod(space.shape)} if SITES in mesh.axis_names else set()
+    return Devices(mesh, frozenset(counts))
 
 
 def _mesh_of(devices: Any) -> Mesh:
@@ -76,112 +87,120 @@ def _is_device(it: Any) -> bool:
 
 
 class Devices(NamedTuple):
-    """A mesh of devices, and what lies where on it."""
+    """A mesh of devices, and what lies where on it.
+
+    Axes of chains, here and below: a number or None for each array of a tree, or for all arrays below a node of it;
+    what has None is of no chain in particular.
+    """
 
     mesh: Mesh
+    site_counts: frozenset[int]  # how long an axis is along which sites are cut; none where they are whole
 
-    def size(self, axis: str) -> int:
-        """Devices along an axis; 1 where there is no such axis."""
-        return self.mesh.shape.get(axis, 1)
+    def place(self, tree: Any, axes: Any = None) -> Any:
+        """Arrays where they belong, by their axes of chains; what is there already stays."""
+        arrays, rest = eqx.partition(tree, _is_array)
+        return eqx.combine(_map_axes(self._put, axes, arrays), rest)
 
-    def spread(self, tree: Any, space: Space) -> Any:
-        """Arrays with a leading axis of chains, spread over the devices."""
-        return self._put(tree, space, (CHAINS if CHAINS in self.mesh.axis_names else None,))
+    def _put(self, leaf: Any, axis: int | None) -> Any:
+        leading = () if axis is None else (*(None,) * axis, CHAINS if CHAINS in self.mesh.axis_names else None)
+        if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):  # JAX sends keys to other processes as data only
+            data = jax.device_put(jax.random.key_data(leaf), NamedSharding(self.mesh, PartitionSpec(*leading)))
+            return jax.random.wrap_key_data(data, impl=jax.random.key_impl(leaf))
+        sites = (SITES,) if self.site_counts.intersection(leaf.shape[len(leading) : len(leading) + 1]) else ()
+        return jax.device_put(leaf, NamedSharding(self.mesh, PartitionSpec(*leading, *sites)))
 
-    def share(self, tree: Any, space: Space) -> Any:
-        """Arrays of a target, a kernel or an adapter: whole on every device, but for slabs of sites."""
-        return self._put(tree, space, ())
+    def divide(self, function: Callable, takes: Any, gives: Any, **settings: Any) -> tuple[Callable, dict[str, Any]]:
+        """What to call or to compile with which settings, instead of `function(..., **settings)`.
 
-    def place(self, keys: Key[Array, " chains"], target: Any, ensemble: Any, adapter: Any) -> tuple[Any, ...]:
-        """What a chunk of a run needs, each where it belongs; what is there already stays."""
-        space = target.space
-        ensemble = ensemble._replace(
-            step=self.share(ensemble.step, space),
-            states=self.spread(ensemble.states, space),
-            kernel=self.share(ensemble.kernel, space),
-            memory=self.share(ensemble.memory, space),
-            observed=self.spread(ensemble.observed, space),
-        )
-        return self.spread(keys, space), self.share(target, space), ensemble, self.share(adapter, space)
-
-    def divide(self, function: Callable, settings: dict[str, Any]) -> tuple[Callable, dict[str, Any]]:
-        """What to compile for a chunk, instead of `function(..., **settings)`."""
+        `takes` and `gives` are the axes of chains of what it takes and returns.
+        """
         if SITES in self.mesh.axis_names:  # the compiler finds out by itself what to exchange
             return function, settings
-        return run_on_each, settings | {"function": function, "mesh": self.mesh}
-
-    def _put(self, tree: Any, space: Space, leading: tuple[str | None, ...]) -> Any:
-        counts = {space.shape[0], math.prod(space.shape)} if SITES in self.mesh.axis_names else set()
-
-        def put(leaf: Any) -> Any:
-            if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):  # JAX sends keys to other processes as data only
-                data = jax.device_put(jax.random.key_data(leaf), NamedSharding(self.mesh, PartitionSpec(*leading)))
-                return jax.random.wrap_key_data(data, impl=jax.random.key_impl(leaf))
-            sites = (SITES,) if counts.intersection(leaf.shape[len(leading) : len(leading) + 1]) else ()
-            return jax.device_put(leaf, NamedSharding(self.mesh, PartitionSpec(*leading, *sites)))
-
-        arrays, rest = eqx.partition(tree, _is_array)
-        return eqx.combine(jax.tree.map(put, arrays), rest)
+        return run_on_each, settings | {"function": function, "mesh": self.mesh, "takes": takes, "gives": gives}
 
 
-def run_on_each(
-    keys: Key[Array, " chains"],
-    target: Any,
-    ensemble: Any,
-    adapter: Any,
-    *,
+def compiled_on(
+    devices: Devices | None,
     function: Callable,
-    mesh: Mesh,
-    **settings: Any,
-) -> tuple[Any, Any, Any]:
-    """`function` (the driver's `run_chunk`) of the chains of each device."""
-    arrays, static = eqx.partition((keys, target, ensemble, adapter), eqx.is_array)
+    arguments: tuple,
+    settings: dict[str, Any],
+    *,
+    takes: tuple,
+    gives: Any,
+    axes: Any = None,
+) -> tuple[Callable[[], Any], float]:
+    """As `compiled`, but for a program that has its arguments already, each where it belongs.
+
+    `takes` and `gives`: the axes of chains, see `Devices`; `axes` are those of several runs, as in `compiled`.
+    """
+    if devices is not None:
+        after_runs = 0 if axes is None else 1  # the runs lie along the first axis
+        places = jax.tree.map(lambda axis: None if axis is None else axis + after_runs, takes, is_leaf=_is_none)
+        arguments = devices.place(arguments, places)
+        function, settings = devices.divide(function, takes, gives, **settings)
+    program, seconds = compiled(function, arguments, settings, axes)
+    return partial(program, arguments), seconds
+
+
+def run_on_each(*arguments: Any, function: Callable, mesh: Mesh, takes: tuple, gives: Any, **settings: Any) -> Any:
+    """`function` of the chains of each device. It is also handed `of_all`, a function that makes of a tree of arrays
+    with a leading axis of chains those of the chains of all devices.
+    """
+    arrays, static = eqx.partition(arguments, eqx.is_array)
     returned: dict[str, Any] = {}
 
-    # The compiler drops an axis of one chain and then rounds otherwise: a single chain is stepped beside a copy of it.
-    copies = 2 if keys.shape[0] == mesh.size > 1 else 1
+    def on_one(arrays: Any) -> Any:
+        # The compiler drops an axis of one chain and then rounds otherwise: a single one is stepped beside a copy.
+        counts = jax.tree.leaves(
+            _map_axes(lambda leaf, axis: None if axis is None else leaf.shape[axis], takes, arrays)
+        )
+        copies = 2 if counts[0] == 1 and mesh.size > 1 else 1
 
-    def copy(tree: Any) -> Any:
-        return jax.tree.map(lambda leaf: jnp.concatenate([leaf] * copies), tree)
+        def copy(leaf: Any, axis: int | None) -> Any:
+            return leaf if axis is None else jnp.concatenate([leaf] * copies, axis=axis)
 
-    def drop(tree: Any, axis: int = 0) -> Any:
-        return jax.tree.map(lambda leaf: jax.lax.slice_in_dim(leaf, 0, leaf.shape[axis] // copies, axis=axis), tree)
+        def drop(leaf: Any, axis: int | None) -> Any:
+            if axis is None or copies == 1:
+                return leaf
+            all_of_it = materialised(leaf)  # else the compiler sees that half of it is not needed
+            return jax.lax.slice_in_dim(all_of_it, 0, leaf.shape[axis] // copies, axis=axis)
 
-    def on_one(arrays: Any) -> tuple[Any, Any, Any]:
-        keys, target, ensemble, adapter = eqx.combine(arrays, static)
-        ensemble = ensemble._replace(states=copy(ensemble.states), observed=copy(ensemble.observed))
-        adapter = None if adapter is None else _OfAllChains(adapter, drop)
-        after, handed, info = function(copy(keys), target, ensemble, adapter, **settings)
-        after = after._replace(states=drop(after.states), observed=drop(after.observed))
-        after, returned["static"] = eqx.partition(after, eqx.is_array)
-        return after, drop(handed, axis=1), jax.lax.pmean(info, CHAINS)
+        def of_all(tree: Any) -> Any:
+            return jax.tree.map(lambda leaf: jax.lax.all_gather(drop(leaf, 0), CHAINS, tiled=True), tree)
 
-    everywhere, spread = PartitionSpec(), PartitionSpec(CHAINS)
-    places = type(ensemble)(step=everywhere, states=spread, kernel=everywhere, memory=everywhere, observed=spread)
+        own = eqx.combine(_map_axes(copy, takes, arrays), static)
+        out = function(*own, of_all=of_all, **settings)
+        out, returned["static"] = eqx.partition(out, eqx.is_array)
+        return _map_axes(drop, gives, out)
+
     program = jax.shard_map(
         on_one,
         mesh=mesh,
-        in_specs=((spread, everywhere, places, everywhere),),
-        out_specs=(places, PartitionSpec(None, CHAINS), everywhere),
-        check_vma=False,  # that kernels stay the same everywhere: all are tuned from the same numbers
+        in_specs=(_specs(takes),),
+        out_specs=_specs(gives),
+        check_vma=False,  # that what has no axis of chains stays the same everywhere: it comes of the same numbers
     )
-    after, handed, info = program(arrays)
-    return eqx.combine(after, returned["static"]), handed, info
+    return eqx.combine(program(arrays), returned["static"])
 
 
-class _OfAllChains:
-    """An adapter on one of several devices: it is told of the chains of all."""
+def _map_axes(function: Callable[[Any, int | None], Any], axes: Any, tree: Any) -> Any:
+    """`function(array, axis)` of all arrays of a tree."""
 
-    def __init__(self, adapter: Any, drop: Callable[[Any], Any]):
-        self._adapter, self._drop = adapter, drop
+    def below(axis: int | None, part: Any) -> Any:
+        return jax.tree.map(lambda leaf: function(leaf, axis), part)
 
-    def update(self, target: Any, kernel: Any, memory: Any, states: Any, info: Any) -> tuple[Any, Any]:
-        """The next (kernel, memory), the same on every device."""
-        # What is not read is not sent.
-        states, info = jax.tree.map(
-            lambda leaf: jax.lax.all_gather(leaf, CHAINS, tiled=True), self._drop((states, info))
-        )
-        return self._adapter.update(target, kernel, memory, states, info)
+    return jax.tree.map(below, axes, tree, is_leaf=_is_none)
+
+
+def _specs(axes: Any) -> Any:
+    def spec(axis: int | None) -> PartitionSpec:
+        return PartitionSpec() if axis is None else PartitionSpec(*(None,) * axis, CHAINS)
+
+    return jax.tree.map(spec, axes, is_leaf=_is_none)
+
+
+def _is_none(node: Any) -> bool:
+    return node is None
 
 
 def gather(tree: Any) -> Any:

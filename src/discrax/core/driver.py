@@ -15,11 +15,10 @@ import numpy as np
 from jaxtyping import Array, Integer, Key, UInt32
 
 from discrax.core import random
-from discrax.core.devices import Devices
+from discrax.core.devices import Devices, compiled_on, gather
 from discrax.core.kernel import Info, Kernel, State
 from discrax.core.layout import choose_layout
 from discrax.core.observers import Observer
-from discrax.core.programs import compiled
 from discrax.core.target import Target
 
 
@@ -54,17 +53,24 @@ class Ensemble(NamedTuple):
     observed: tuple[Any, ...] = ()  # what each observer remembers
 
 
-def start(target: Target, kernel: Kernel, x: Integer[Array, "chains *shape"]) -> tuple[Ensemble, float]:
+# Along which axis of an ensemble's arrays its chains lie; a field that is not named here is a KeyError.
+_AXES = {"step": None, "states": 0, "kernel": None, "memory": None, "observed": 0}
+CHAIN_AXES = Ensemble._make(_AXES[name] for name in Ensemble._fields)
+
+
+def start(
+    target: Target, kernel: Kernel, x: Integer[Array, "chains *shape"], devices: Devices | None = None
+) -> tuple[Ensemble, float]:
     """The ensemble before its first step, and the seconds its compilation took."""
-    program, compile_seconds = compiled(_start, (target, kernel, x), {})
-    return Ensemble(jnp.zeros((), jnp.uint32), program((target, kernel, x)), kernel), compile_seconds
+    program, compile_seconds = compiled_on(devices, _start, (target, kernel, x), {}, takes=(None, None, 0), gives=0)
+    return Ensemble(jnp.zeros((), jnp.uint32), program(), kernel), compile_seconds
 
 
-def _start(target: Target, kernel: Kernel, x: Integer[Array, "chains *shape"]) -> State:
+def _start(target: Target, kernel: Kernel, x: Integer[Array, "chains *shape"], **_: Any) -> State:
     return jax.vmap(kernel.init, in_axes=(None, 0))(target, x)
 
 
-def first_memories(target: Target, states: State, *, observers: tuple[Observer, ...]) -> tuple[Any, ...]:
+def first_memories(target: Target, states: State, *, observers: tuple[Observer, ...], **_: Any) -> tuple[Any, ...]:
     """What observers remember before the first step."""
     return tuple(observer.init(target, states) for observer in observers)
 
@@ -78,11 +84,13 @@ def run_chunk(
     num_draws: int,
     thinning: int,
     observers: tuple[Observer, ...] = (),
+    of_all: Callable[[Any], Any] = lambda tree: tree,
 ) -> tuple[Ensemble, tuple[Any, ...], Info]:
     """`num_draws` times `thinning` steps of all chains. With an adapter the kernel is tuned after every step.
 
     Also returns what the observers hand to the host, axes (draw, chain, ...), and the mean `Info` of the chunk.
     Statistics are summed as they come, not stacked: on a GPU every array that a step writes is a kernel of its own.
+    `of_all` makes of arrays of these chains those of all, where others are on other devices.
     """
     kernel_arrays, kernel_static = eqx.partition(ensemble.kernel, eqx.is_array)
     enter, step_all, leave = choose_layout(target, ensemble.kernel, ensemble.states)
@@ -95,7 +103,9 @@ def run_chunk(
         states, info = step_all(kernel, step_keys, states)
         left = leave(states)
         if adapter is not None:
-            kernel, memory = adapter.update(target, kernel, memory, left, info)
+            kernel, memory = adapter.update(
+                target, kernel, memory, *of_all((left, info))
+            )  # what is not read is not sent
             arrays = eqx.filter(kernel, eqx.is_array)
         watched = tuple(o.look(target, m, left, info)[0] for o, m in zip(watching, watched, strict=True))
         sums = _add(sums, info)._replace(log_weight=info.log_weight)  # a draw counts for its own time
@@ -122,7 +132,7 @@ def run_chunk(
     observed = tuple(next(watched if observer.sees_every_step else resting) for observer in observers)
     handed = tuple(None if observer.sees_every_step else next(handed) for observer in observers)
     after = Ensemble(step, leave(states), eqx.combine(arrays, kernel_static), memory, observed)
-    return after, handed, jax.tree.map(lambda total: jnp.mean(total) / num_draws, totals)
+    return after, handed, jax.tree.map(lambda total: jnp.mean(total) / num_draws, of_all(totals))
 
 
 def _add(sums: Info, info: Info) -> Info:
@@ -174,24 +184,30 @@ def drive(
     """
     compile_seconds, places = 0.0, lambda *axes_: None if axes is None else axes_
     if len(ensemble.observed) != len(observers):
-        arguments = (target, ensemble.states)
-        program, compile_seconds = compiled(first_memories, arguments, {"observers": observers}, places(axes, 0))
-        ensemble = ensemble._replace(observed=program(arguments))
+        arguments, settings = (target, ensemble.states), {"observers": observers}
+        program, compile_seconds = compiled_on(
+            devices, first_memories, arguments, settings, takes=(None, 0), gives=0, axes=places(axes, 0)
+        )
+        ensemble = ensemble._replace(observed=program())
     while done < num_draws:
         length = min(chunk, num_draws - done)
         if before_chunk is not None:
             target, kernel = before_chunk(target, ensemble.kernel)
             ensemble = ensemble._replace(kernel=kernel)
         settings = {"num_draws": length, "thinning": thinning, "observers": observers}
-        arguments, function = (keys, target, ensemble, adapter), run_chunk
-        if devices is not None:
-            arguments = devices.place(*arguments)
-            function, settings = devices.divide(run_chunk, settings)
-        program, more = compiled(function, arguments, settings, places(0, axes, 0, 0))
+        program, more = compiled_on(
+            devices,
+            run_chunk,
+            (keys, target, ensemble, adapter),
+            settings,
+            takes=(0, None, CHAIN_AXES, None),
+            gives=(CHAIN_AXES, 1, None),
+            axes=places(0, axes, 0, 0),
+        )
         begin = time.perf_counter()
-        ensemble, handed, info = jax.block_until_ready(program(arguments))
+        ensemble, handed, info = jax.block_until_ready(program())
         seconds = time.perf_counter() - begin
-        handed = tuple(o.unpack(each, thinning) for o, each in zip(observers, handed, strict=True))
+        handed = tuple(o.unpack(each, thinning) for o, each in zip(observers, gather(handed), strict=True))
         yield Chunk(ensemble, handed, length, info, seconds, compile_seconds + more)
         done, compile_seconds = done + length, 0.0
 

@@ -18,13 +18,15 @@ the scale that meets the kernel's acceptance rate there, and the run takes scale
 """
 
 import math
+from collections.abc import Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh
 from jaxtyping import Array, Float, Integer, Key, PRNGKeyArray
 from numpy.typing import ArrayLike
 
@@ -32,6 +34,7 @@ from discrax.adaptation import AcceptanceRate
 from discrax.adaptation.acceptance import scale_of, with_scale
 from discrax.core import random
 from discrax.core.checks import whole
+from discrax.core.devices import compiled_on, find_devices, gather
 from discrax.core.driver import chunk_length
 from discrax.core.interrupts import Interrupts, listening
 from discrax.core.kernel import Kernel, State, rated_knob, reevaluate, replaced
@@ -104,6 +107,7 @@ def ais(
     num_temperatures: int = 1000,
     sampler: str | Kernel = "pas",
     steps: int = 1,
+    devices: int | Sequence[jax.Device] | Mesh | None = None,
     progress: bool | None = None,
 ) -> AIS:
     """Estimates log Z of a target by annealing `num_chains` chains from independent sites.
@@ -113,6 +117,7 @@ def ais(
     - `sampler`: a registry name or a kernel. One that has a scale for an acceptance rate is tuned by the pilot; any
       other is used as it is.
     - `steps`: of the sampler at every temperature.
+    - `devices`: over which the chains are spread, as in `discrax.sample`; the pilot runs on one.
     """
     key = random.as_threefry(key)
     check_target(target)
@@ -120,6 +125,7 @@ def ais(
     whole("num_temperatures", num_temperatures, least=1)
     whole("steps", steps, least=1)
     check_run_memory(target.space, "moments", num_chains, num_temperatures, 0)
+    found = find_devices(devices, target.space, num_chains, cuts_sites=False)
     bridge = bridge_to(target, base)
     kernel = build_kernel(sampler, bridge)  # checked before anything is drawn
     if not kernel.is_exact:
@@ -131,20 +137,22 @@ def ais(
     bar = ProgressBar("annealing", num_temperatures, progress)
     with Interrupts() as interrupts:  # a part of the temperatures is no estimate: a signal ends it between chunks
         kernel, scales = _tune(for_pilot, bridge, kernel, min(num_chains, _PILOT_CHAINS))
-        states = Run.at(keys, bridge, kernel, _draws(for_starts, bridge, num_chains)).ensemble.states
-        _check_start(np.asarray(states.log_prob))
+        run = Run.at(keys, bridge, kernel, _draws(for_starts, bridge, num_chains), found)
+        bridge, states = run.target, run.ensemble.states
+        _check_start(np.asarray(gather(states.log_prob)))
         with bar:
             for done in range(0, num_temperatures, chunk):
                 interrupts.raise_if_requested()
                 count = min(chunk, num_temperatures - done)
                 arguments = (keys, bridge, kernel, scales, states, jnp.asarray(done, jnp.int32))
                 settings = {"count": count, "steps": int(steps), "num_temperatures": int(num_temperatures)}
-                program, _ = compiled(_anneal, arguments, settings)
-                states, gained, accepted = program(arguments)
-                log_weights += np.asarray(gained, np.float64)  # in double precision from chunk to chunk
-                acceptance.append(np.asarray(accepted))
+                takes, gives = (0, None, None, None, 0, None), (0, 0, 1)
+                program, _ = compiled_on(found, _anneal, arguments, settings, takes=takes, gives=gives)
+                states, gained, accepted = program()
+                log_weights += np.asarray(gather(gained), np.float64)  # in double precision from chunk to chunk
+                acceptance.append(np.asarray(gather(accepted)).mean(axis=1))
                 bar.advance(count, float(acceptance[-1].mean()))
-        estimate = _estimate(log_weights, np.asarray(states.x), np.concatenate(acceptance))
+        estimate = _estimate(log_weights, np.asarray(gather(states.x)), np.concatenate(acceptance))
         interrupts.raise_if_requested()
     return estimate
 
@@ -193,7 +201,8 @@ def _anneal(
     count: int,
     steps: int,
     num_temperatures: int,
-) -> tuple[State, Float[Array, " chains"], Float[Array, " temperatures"]]:
+    **_: Any,
+) -> tuple[State, Float[Array, " chains"], Float[Array, "temperatures chains"]]:
     """The next `count` temperatures: where the chains are then, what their log-weights gained, the acceptance."""
     real = bridge.beta.dtype
 
@@ -212,7 +221,7 @@ def _anneal(
             return state, gained, jnp.mean(infos.accept_prob)
 
         states, gained, accepted = jax.vmap(one_chain)(keys, states)
-        return (states, log_weights + gained), jnp.mean(accepted)
+        return (states, log_weights + gained), accepted
 
     nothing = jnp.zeros(keys.shape[0], real)
     (states, gained), accepted = jax.lax.scan(one_temperature, (states, nothing), done + jnp.arange(count))

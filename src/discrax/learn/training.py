@@ -19,7 +19,7 @@ sites in turn go on in the next update with the site after the last: else K step
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,10 +28,12 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh
 from jaxtyping import Array, Integer, PRNGKeyArray
 from numpy.typing import ArrayLike
 
 from discrax.core import checks, random
+from discrax.core.devices import bring_home, find_devices
 from discrax.core.driver import Adapter
 from discrax.core.files import UnusableFile
 from discrax.core.interrupts import Interrupts, listening
@@ -94,6 +96,7 @@ def pcd(
     out: str | Path | TrainingFolder | None = None,
     save_every: int = 1000,
     resume: bool = False,
+    devices: int | Sequence[jax.Device] | Mesh | None = None,
     progress: bool | None = None,
 ) -> Trained:
     """Trains a model on data by contrastive divergence with persistent chains.
@@ -116,6 +119,7 @@ def pcd(
     - `every`: updates between two reports, and the length of the compiled loop. `out`: a folder for checkpoints,
       curves and pictures, written every `save_every` updates; `resume=True` goes on from the last checkpoint there and
       gives what an undisturbed run would have given, bit for bit. One process at a time writes there.
+    - `devices`: over which the `batch_size` chains of an update are spread, as in `discrax.sample`.
 
     Training that diverges ends with a sentence in `.stopped` and the last good parameters: when a number is none, or
     when mean log-probabilities of data and chains are more than `largest_gap` apart (by default the logarithm of the
@@ -138,6 +142,7 @@ def pcd(
     adapter = inputs.adapter_of(adaptation, kernel, model, num_steps * num_updates)
     settings = Settings(
         batch_size, num_steps, persistent, is_dynamic, optimiser, ema, l1, weight_decay, trains, penalty, refresh,
+        find_devices(devices, model.space, batch_size, name="batch_size", cuts_sites=False),
     )  # fmt: skip
 
     for_buffer, for_updates = random.split(key, 2)
@@ -191,8 +196,10 @@ def _train(
                 state = state._replace(kernel=state.kernel.prepare(state.model, tuning=True)[0])
                 arguments = (key, state, rows, adapter, jnp.asarray(length, jnp.int32))
                 try:
+                    if settings.devices is not None:
+                        arguments = settings.devices.place(arguments)
                     program, _ = compiled(run_updates, arguments, {"most": plan.every, "settings": settings})
-                    after, recorded = jax.block_until_ready(program(arguments))
+                    after, recorded = bring_home(jax.block_until_ready(program(arguments)))
                 except KeyboardInterrupt:  # the second signal
                     interrupts.requested = True
                     break

@@ -7,11 +7,12 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, Integer, PRNGKeyArray
+from jaxtyping import Array, Float, Int, Integer, Key, PRNGKeyArray
 
 from discrax.core import random
+from discrax.core.devices import Devices
 from discrax.core.driver import Adapter, Ensemble, run_chunk
-from discrax.core.kernel import Kernel
+from discrax.core.kernel import Info, Kernel
 from discrax.core.target import Target
 from discrax.data.images import binarise
 from discrax.learn.models import trained_parts, without_constants
@@ -47,6 +48,7 @@ class Settings(NamedTuple):
     trains: Callable[[Any], Any] | None
     penalty: Callable[[Any], Array] | None
     refresh: Callable[[Any, Any], Any] | None
+    devices: Devices | None = None  # over which the chains of an update are spread
 
 
 def run_updates(
@@ -87,13 +89,14 @@ def one_update(
     first = jnp.remainder(state.update, state.buffer.shape[0] // batch_size) * batch_size
     x = jax.lax.dynamic_slice_in_dim(state.buffer, first, batch_size) if settings.is_persistent else batch
 
-    states = jax.vmap(state.kernel.init, in_axes=(None, 0))(model, x)
     scan = jax.tree.map(lambda leaf: jax.lax.dynamic_slice_in_dim(leaf, first, batch_size), state.scan)
-    states = states._replace(cache=eqx.combine(scan, states.cache))
-    ensemble = Ensemble(jnp.zeros((), jnp.uint32), states, state.kernel, state.memory)
-    keys = random.split(for_chains, batch_size)
-    ensemble, _, info = run_chunk(keys, model, ensemble, adapter, num_draws=1, thinning=settings.num_steps)
-    chains, kernel = ensemble.states.x, ensemble.kernel
+    keys, move = random.split(for_chains, batch_size), partial(_move, num_steps=settings.num_steps)
+    if settings.devices is not None:
+        takes = (0, 0, 0, None, None, None, None)
+        divided, more = settings.devices.divide(_move, takes, None, num_steps=settings.num_steps)
+        move = partial(divided, **more)
+    moved = move(keys, x, scan, model, state.kernel, state.memory, adapter)
+    chains, moved_scan, kernel, adapter_memory, info = moved
 
     parameters, constants = eqx.partition(model, trained_spec(model, settings.trains))
 
@@ -114,7 +117,7 @@ def one_update(
         kernel = settings.refresh(kernel, model)
     put_back = partial(jax.lax.dynamic_update_slice_in_dim, start_index=first, axis=0)
     buffer = put_back(state.buffer, chains) if settings.is_persistent else state.buffer
-    scan = jax.tree.map(put_back, state.scan, scan_of(ensemble.states.cache))
+    scan = jax.tree.map(put_back, state.scan, moved_scan)
     squares = [jnp.sum(jnp.square(leaf)) for leaf in jax.tree.leaves(gradient)]
     now = {
         "gap": gap.astype(jnp.float32),
@@ -122,7 +125,31 @@ def one_update(
         "jump": info.jump,
         "gradient_norm": jnp.sqrt(sum(squares)).astype(jnp.float32),
     }
-    return Progress(state.update + 1, model, average, memory, order, buffer, kernel, ensemble.memory, scan), now
+    return Progress(state.update + 1, model, average, memory, order, buffer, kernel, adapter_memory, scan), now
+
+
+def _move(
+    keys: Key[Array, " chains"],
+    x: Integer[Array, "chains *shape"],
+    scan: Any,
+    model: Target,
+    kernel: Kernel,
+    memory: Any,
+    adapter: Adapter | None,
+    *,
+    num_steps: int,
+    of_all: Callable[[Any], Any] = lambda tree: tree,
+) -> tuple[Integer[Array, "all_chains *shape"], Any, Kernel, Any, Info]:
+    """Steps of the chains at x: where all of them are then, the same of their scans, and what the tuning came to.
+
+    All devices are told of all chains, and all compute the gradient of all: its sum in parts would round otherwise.
+    """
+    states = jax.vmap(kernel.init, in_axes=(None, 0))(model, x)
+    states = states._replace(cache=eqx.combine(scan, states.cache))
+    ensemble = Ensemble(jnp.zeros((), jnp.uint32), states, kernel, memory)
+    after, _, info = run_chunk(keys, model, ensemble, adapter, num_draws=1, thinning=num_steps, of_all=of_all)
+    chains, scan = of_all((after.states.x, scan_of(after.states.cache)))
+    return chains, scan, after.kernel, after.memory, info
 
 
 def _shuffled(key: PRNGKeyArray, count: int) -> Int[Array, " rows"]:

@@ -139,6 +139,11 @@ class Run:
             compile_seconds=sum(run.compile_seconds for run in runs),
         )
 
+    def on(self, devices: Devices | None) -> "Run":
+        """With its chains spread over devices from the next step on."""
+        target = self.target if devices is None else devices.place(self.target)
+        return replace(self, target=target, devices=devices)
+
     # --- What it is made of -------------------------------------------------------------------------------------------
 
     @property
@@ -278,7 +283,7 @@ class Run:
         count = len(self.targets)
         return Progress(
             replace(self, ensemble=chunk.ensemble, observers=observers),
-            tuple(self.split(gather(chunk.handed))),
+            tuple(self.split(chunk.handed)),
             chunk.num_draws,
             float(np.mean(chunk.info.accept_prob)),
             chunk.seconds / count,
@@ -324,10 +329,8 @@ def _start(
     devices: Devices | None, target: Target, kernel: Kernel, x: Integer[Array, "chains *shape"]
 ) -> tuple[Target, Ensemble, float]:
     """The target and the ensemble before its first step, on the devices, and the seconds of compilation."""
-    if devices is not None:
-        target, kernel = devices.share((target, kernel), target.space)
-        x = devices.spread(x, target.space)
-    return target, *start(target, kernel, x)
+    target = target if devices is None else devices.place(target)  # once for all chunks
+    return target, *start(target, kernel, x, devices)
 
 
 def _of_one_size(kernels: Sequence[Kernel]) -> list[Kernel]:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from jaxtyping import Integer, PRNGKeyArray
 
+from discrax.core.devices import Devices
 from discrax.core.kernel import Kernel
 from discrax.core.target import Target
 from discrax.solving.clock import Blocks, Clock, Reports
@@ -31,9 +32,10 @@ def anneal(
     *,
     num_rounds: int = 1,
     reheat: float = 0.0,
+    devices: Devices | None = None,
 ) -> Iterator[list[Report]]:
     """Reports of all instances, five times a second, and when the budget is spent."""
-    population = Population(key, targets, sampler, x, [schedule.beta(0.0) for schedule in schedules])
+    population = Population(key, targets, sampler, x, [schedule.beta(0.0) for schedule in schedules], devices)
     blocks = Blocks(clock, count=_BLOCKS, longest=_LONGEST_BLOCK, first_guess=population.seconds)
     reports = Reports(clock)
     while steps := blocks.next_steps(population.num_steps):

@@ -17,6 +17,7 @@ import numpy as np
 from jaxtyping import Array, Float, Integer, Key, PRNGKeyArray
 
 from discrax.core import random
+from discrax.core.devices import Devices
 from discrax.core.kernel import Kernel, replaced
 from discrax.core.observers import Best, BestState
 from discrax.core.target import Target, Tempered
@@ -38,6 +39,7 @@ class Population:
         sampler: str | Kernel,
         x: Integer[np.ndarray, "places chains n"],
         betas: Sequence[float] | Float[np.ndarray, " places"],
+        devices: Devices | None = None,
     ):
         self.betas = np.asarray(betas, np.float64)
         targets = list(targets) * len(betas) if len(targets) == 1 else list(targets)
@@ -47,7 +49,7 @@ class Population:
         keys = [chain_keys(each, x.shape[1])[1] for each in _split(key, len(betas))]
         places = zip(keys, targets, betas, codes, strict=True)
         runs = [Run.at(each, Tempered(target, float(beta)), sampler, here) for each, target, beta, here in places]
-        run = Run.stack(runs)
+        run = Run.stack(runs).on(devices)
         self.last_compile_seconds = run.compile_seconds
         self._check_start(np.asarray(run.ensemble.states.log_prob))
         adapter = default_adapter(run.targets[0], run.kernels[0])
@@ -123,7 +125,7 @@ class Population:
         ensemble = self._run.ensemble
         states, rates = _exchange(key, ensemble.states, jnp.asarray(self.betas, jnp.float32), turn)
         self._run = replace(self._run, ensemble=ensemble._replace(states=states))
-        return np.asarray(rates)
+        return np.asarray(rates).mean(axis=1)  # on the host: however many devices, in one order
 
 
 @partial(jax.jit, static_argnums=1)
@@ -145,4 +147,4 @@ def _exchange(key: PRNGKeyArray, states: Any, betas: Float[Array, " places"], tu
     none = jnp.zeros((1, chains), bool)
     here = jnp.arange(places)[:, None] + jnp.concatenate([swaps, none]) - jnp.concatenate([none, swaps])
     moved = jax.tree.map(lambda leaf: leaf[here, jnp.arange(chains)], states)
-    return moved, jnp.mean(jnp.exp(jnp.minimum(log_ratio, 0)), axis=1)
+    return moved, jnp.exp(jnp.minimum(log_ratio, 0))

@@ -109,7 +109,7 @@ class Search:
         begin = self._clock.seconds()
         problem.objective(state)
         evaluation = max(self._clock.seconds() - begin - _SECONDS_OF_A_CALL, 1e-9)
-        return int(np.clip(seconds / (_LEAST_EVALUATIONS * evaluation), 1, usual))
+        return self._settings.even(int(np.clip(seconds / (_LEAST_EVALUATIONS * evaluation), 1, usual)))
 
     def _reports(self, init: Sequence[Integer[np.ndarray, "chains _"]]) -> Iterator[list[Report]]:
         settings, clock = self._settings, self._clock
@@ -119,14 +119,14 @@ class Search:
         targets: list[Any] = [problem.target for problem in self._problems[:1]]
         if settings.method == "temper":
             x = np.stack([init[0]] * settings.num_rungs)  # hot rungs soon leave them
-            tempering = temper(self._for_search, targets[0], settings.sampler, x, schedules[0], clock)
+            tempering = temper(self._for_search, targets[0], settings.sampler, x, schedules[0], clock, settings.devices)
             return ([report] for report in tempering)
         x = init[0][None]
         if len(self._problems) > 1:
             from discrax.solving.padding import pad
 
             targets, x = pad(self._problems, init)
-        rounds = {"num_rounds": settings.num_rounds or 1, "reheat": settings.reheat}
+        rounds = {"num_rounds": settings.num_rounds or 1, "reheat": settings.reheat, "devices": settings.devices}
         return anneal(self._for_search, targets, settings.sampler, x, schedules, clock, **rounds)
 
     def _search_sites(self, num_chains: int) -> Iterator[list[Report]]:

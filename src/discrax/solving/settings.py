@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Integer
 
 from discrax.core.checks import describe, number, whole
+from discrax.core.devices import Devices, find_devices
 from discrax.core.kernel import Kernel
 from discrax.core.memory import check_memory
 from discrax.problems.problem import BinaryQuadratic, Labelling, Problem
@@ -34,13 +35,19 @@ class Settings(NamedTuple):
     num_rounds: int | None
     reheat: float
     num_rungs: int
+    devices: Devices | None = None  # over which the chains are spread
 
     @property
     def default_chains(self) -> int:
         """The number of chains where it is left open and the objective is cheap."""
         if self.method == "sites":
             return os.cpu_count() or 1
-        return 32 if jax.default_backend() == "cpu" else 256
+        return self.even(32 if jax.default_backend() == "cpu" else 256)
+
+    def even(self, num_chains: int) -> int:
+        """At least so many chains, as many on every device."""
+        num_devices = 1 if self.devices is None else self.devices.mesh.size
+        return -(-num_chains // num_devices) * num_devices
 
     def group(self, problems: Sequence[Problem]) -> list[list[int]]:
         """Which problems share a program: all, if they are binary and annealed, else each has its own."""
@@ -159,6 +166,22 @@ def _choose_method(method: Any, sampler: Any, problems: Sequence[Problem]) -> tu
 
 def _has_numba() -> bool:
     return find_spec("numba") is not None
+
+
+def spread_chains(settings: Settings, devices: Any, problems: Sequence[Problem]) -> Settings:
+    """The settings with the devices that a user asked for; a sentence where a search cannot be spread over them."""
+    if devices is None:
+        return settings
+    if settings.method == "sites":
+        raise ValueError(
+            "devices are for methods 'anneal' and 'temper'; 'sites' has a chain on every core of this machine."
+        )
+    if jax.process_count() > 1:
+        raise ValueError(
+            f"A search goes by a clock, and each of {jax.process_count()} processes has its own; search in one process."
+        )
+    found = find_devices(devices, problems[0].space, settings.num_chains or 0, cuts_sites=False)
+    return settings._replace(devices=found)
 
 
 def check_init(problems: Sequence[Problem], init: Any, num_chains: Any) -> list[Integer[np.ndarray, "chains _"]] | None:

@@ -2,7 +2,9 @@
 
 from collections.abc import Sequence
 
+import jax
 import numpy as np
+from jax.sharding import Mesh
 from jaxtyping import Integer, PRNGKeyArray
 
 from discrax.core import random
@@ -12,7 +14,7 @@ from discrax.core.programs import reads_user_code
 from discrax.problems.problem import Problem
 from discrax.solving.clock import Clock
 from discrax.solving.search import Search
-from discrax.solving.settings import check_budget, check_init, check_problems, check_settings
+from discrax.solving.settings import check_budget, check_init, check_problems, check_settings, spread_chains
 from discrax.solving.solution import Solution
 
 
@@ -32,6 +34,7 @@ def solve(
     num_rounds: int | None = None,
     reheat: float | None = None,
     num_rungs: int | None = None,
+    devices: int | Sequence[jax.Device] | Mesh | None = None,
     init: Integer[np.ndarray, "chains n"] | None = None,
     counts_compilation: bool = False,
     progress: bool | None = None,
@@ -49,13 +52,14 @@ def solve(
       the temperatures where the problem freezes. For "temper" they say where the ladder begins and ends.
     - `num_rounds`, `reheat`: for "sites" and "anneal", annealing several times over, see `discrax.solving.annealing`.
     - `num_rungs`: for "temper", of the ladder of temperatures; 16 by default.
+    - `devices`: for "anneal" and "temper", over which the chains are spread, as in `discrax.sample`.
     - `init`: states to begin with, one a chain.
     """
     if isinstance(problem, Sequence) and not isinstance(problem, str):
         raise TypeError("solve takes one problem, but got several; use solve_many.")
     return solve_many(
         key, [problem], seconds=seconds, num_steps=num_steps, method=method, sampler=sampler, num_chains=num_chains,
-        schedule=schedule, betas=betas, num_rounds=num_rounds, reheat=reheat, num_rungs=num_rungs,
+        schedule=schedule, betas=betas, num_rounds=num_rounds, reheat=reheat, num_rungs=num_rungs, devices=devices,
         init=None if init is None else [init], counts_compilation=counts_compilation, progress=progress,
     )[0]  # fmt: skip
 
@@ -77,6 +81,7 @@ def solve_many(
     num_rounds: int | None = None,
     reheat: float | None = None,
     num_rungs: int | None = None,
+    devices: int | Sequence[jax.Device] | Mesh | None = None,
     init: Sequence[Integer[np.ndarray, "chains _"]] | None = None,
     counts_compilation: bool = False,
     progress: bool | None = None,
@@ -87,6 +92,8 @@ def solve_many(
     key = random.as_threefry(key)
     problems = check_problems(problems)
     budget = check_budget(seconds, num_steps, counts_compilation)
+    if devices is not None and method == "auto":
+        method = "anneal"
     settings = check_settings(
         problems, budget, method=method, sampler=sampler, num_chains=num_chains, schedule=schedule, betas=betas,
         num_rounds=num_rounds, reheat=reheat, num_rungs=num_rungs,
@@ -96,6 +103,7 @@ def solve_many(
         return []
     if given is not None:
         settings = settings._replace(num_chains=len(given[0]))
+    settings = spread_chains(settings, devices, problems)
     groups = settings.group(problems)
     for group in groups:
         settings.check_memory([problems[j] for j in group])

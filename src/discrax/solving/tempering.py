@@ -17,6 +17,7 @@ import numpy as np
 from jaxtyping import Float, Integer, PRNGKeyArray
 
 from discrax.core import random
+from discrax.core.devices import Devices
 from discrax.core.kernel import Kernel
 from discrax.core.target import Target
 from discrax.solving.clock import Blocks, Clock, Reports
@@ -36,6 +37,7 @@ def temper(
     x: Integer[np.ndarray, "rungs chains n"],
     schedule: BetaSchedule,
     clock: Clock,
+    devices: Devices | None = None,
 ) -> Iterator[Report]:
     """Reports five times a second, and when the budget is spent. A chain's best is that of all its rungs.
 
@@ -44,7 +46,7 @@ def temper(
     rungs = len(x)
     for_chains, for_swaps = random.split(key, 2)
     betas = np.array([schedule.beta(p) for p in np.linspace(0, 1, rungs)])
-    population = Population(for_chains, [target], sampler, x, betas)
+    population = Population(for_chains, [target], sampler, x, betas, devices)
     blocks = Blocks(clock, count=_LEAST_SWAPS, longest=_STEPS_BETWEEN_SWAPS, first_guess=population.seconds)
     reports, turn = Reports(clock), 0
     total, count = np.zeros(rungs - 1), 0

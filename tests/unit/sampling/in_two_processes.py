@@ -22,8 +22,21 @@ result = dx.sample(jax.random.key(1), target, "dmala", devices=2 if number < 2 e
 moments = dx.sample(
     jax.random.key(1), target, "dmala", devices=2 if number < 2 else None, keep="moments", **settings
 ).moments
+more = {"devices": 2 if number < 2 else None, "progress": False}
+annealed = dx.learn.ais(jax.random.key(2), target, num_chains=4, num_temperatures=20, sampler="dmala", **more)
+rows = np.random.default_rng(0).integers(0, 2, (16, 8, 4)).astype(np.int8)
+counts = {"num_updates": 10, "batch_size": 4, "buffer_size": 8, "every": 5, "num_steps": 3}
+trained = dx.learn.pcd(jax.random.key(3), target, rows, sampler="dmala", out=f"{path}.run", **counts, **more)
+if number < 2:
+    with pytest.raises(ValueError, match="folder keeps a run of one process"):
+        dx.sample(jax.random.key(1), target, "dmala", devices=2, folder=path, **settings)
+    with pytest.raises(ValueError, match="each of 2 processes has its own"):
+        dx.solve(jax.random.key(1), dx.problems.MaxCut(np.array([(0, 1), (1, 2)])), devices=2)
 np.savez(
     path,
+    log_weights=annealed.log_weights,
+    buffer=trained.buffer,
+    linear=np.asarray(trained.ema.linear),
     draws=result.draws,
     last=np.asarray(result.states.x),
     step_size=float(result.kernel.step_size),

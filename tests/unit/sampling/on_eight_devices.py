@@ -1,6 +1,8 @@
 """Run by `test_devices.py` in a process of its own, as JAX counts its devices once: python on_eight_devices.py CASE"""
 
+import os
 import sys
+from functools import partial
 
 import equinox as eqx
 import jax
@@ -9,13 +11,15 @@ import pytest
 from jax.sharding import Mesh
 
 import discrax as dx
+from discrax.core import programs
 
 SHAPE = (8, 4)
-SAMPLERS = {"dmala": "dmala", "pas": "pas", "chromatic": dx.samplers.gibbs("chromatic")}
+EDGES = np.array([(i, (i + step) % 32) for i in range(32) for step in (1, 7)])
+SAMPLERS = {"dmala": "dmala", "gwg": "gwg", "pas": "pas", "chromatic": dx.samplers.gibbs("chromatic")}
 
 
-def draw(sampler, devices, coupling=0.4, **settings):
-    target = dx.targets.Ising.lattice(SHAPE, coupling, field=0.25, periodic=True)
+def draw(sampler, devices, coupling=0.4, target=None, **settings):
+    target = dx.targets.Ising.lattice(SHAPE, coupling, field=0.25, periodic=True) if target is None else target
     settings = {"num_chains": 8, "num_warmup": 60, "num_samples": 40} | settings
     return dx.sample(jax.random.key(1), target, SAMPLERS[sampler], devices=devices, progress=False, **settings)
 
@@ -32,10 +36,10 @@ def same(one, other):
         np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
 
 
-def chains(sampler, numbers=(8, 2)):
-    one = draw(sampler, None)
+def chains(sampler, numbers=(8, 2), target=None):
+    one = draw(sampler, None, target=target)
     for devices in numbers:
-        spread = draw(sampler, devices)
+        spread = draw(sampler, devices, target=target)
         same(one, spread)
         assert len(spread.states.x.sharding.device_set) == devices
         arrays = jax.tree.leaves(eqx.filter(spread.kernel, eqx.is_array))
@@ -47,9 +51,64 @@ def quick():
     one, eight = draw("dmala", None), draw("dmala", 8)
     same(one, eight)
     assert len(eight.states.x.sharding.device_set) == 8
-    for devices, chains in ((4, 6), (jax.devices()[:3], 8)):
-        with pytest.raises(ValueError, match="cannot be spread over"):
-            draw("dmala", devices, num_chains=chains)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(programs, "_compile", None)  # what cannot be spread is said before anything is compiled
+        for devices, chains in ((4, 6), (jax.devices()[:3], 8)):
+            with pytest.raises(ValueError, match="cannot be spread over"):
+                draw("dmala", devices, num_chains=chains)
+
+
+def sparse():
+    """Chromatic Gibbs on a graph steps in an order of the sites of its own."""
+    target = dx.targets.Ising.graph(EDGES, 0.3, field=0.1)
+    assert SAMPLERS["chromatic"].prepare(target, tuning=False)[0].arrange(target) is not None
+    chains("chromatic", target=target)
+
+
+def ais():
+    target = dx.targets.Ising.lattice(SHAPE, 0.3, field=0.1)
+    settings = {"num_chains": 8, "num_temperatures": 30, "sampler": "dmala", "progress": False}
+    one, *more = (dx.learn.ais(jax.random.key(2), target, devices=n, **settings) for n in (None, 8, 2))
+    for spread in more:
+        for a, b in zip(one, spread, strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+def pcd():
+    model = dx.targets.Ising.lattice(SHAPE, 0.1, field=np.zeros(SHAPE))
+    rows = np.random.default_rng(0).integers(0, 2, (64, *SHAPE)).astype(np.int8)
+    for sampler in ("dmala", dx.samplers.gibbs("systematic")):  # of which the second has a scan of the sites
+        settings = {"sampler": sampler, "num_steps": 3, "num_updates": 20, "batch_size": 16, "buffer_size": 48}
+        settings |= {"every": 10, "learning_rate": 0.01, "progress": False}
+        one, *more = (dx.learn.pcd(jax.random.key(3), model, rows, devices=n, **settings) for n in (None, 8, 2))
+        assert not np.array_equal(one.model.linear, model.linear)
+        for spread in more:
+            parts = [eqx.filter((r.model, r.ema, r.kernel, r.buffer), eqx.is_array_like) for r in (one, spread)]
+            for a, b in zip(*map(jax.tree.leaves, parts), strict=True):
+                np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
+            np.testing.assert_allclose(one.curves["acceptance"], spread.curves["acceptance"], rtol=1e-6)
+    with pytest.raises(ValueError, match="batch_size must be a multiple"):
+        dx.learn.pcd(jax.random.key(3), model, rows, devices=3, **settings)
+
+
+def solve():
+    problems = [dx.problems.MaxCut(EDGES), dx.problems.MaxCut(EDGES[:50])]
+    settings = {"num_steps": 60, "sampler": "dmala", "num_chains": 8, "progress": False}
+    for method, some in (("anneal", problems), ("temper", problems[:1])):
+        call = partial(dx.solve_many, jax.random.key(4), some, method=method, **settings)
+        one, *more = (call(devices=n) for n in (None, 8, 2))
+        for spread in more:
+            for a, b in zip(one, spread, strict=True):
+                assert (a.objective, a.num_steps) == (b.objective, b.num_steps)
+                np.testing.assert_array_equal(a.state, b.state)
+                assert a.history.mean[-1] == b.history.mean[-1]  # of the last states of all chains
+
+
+def folder():
+    """Stopped after 20 draws on eight devices, extended on two: the draws of one device that was never stopped."""
+    one, place = draw("dmala", None), {"folder": os.environ["FOLDER"], "chunk_size": 10}
+    draw("dmala", 8, num_samples=20, **place)
+    np.testing.assert_array_equal(one.draws, np.asarray(draw("dmala", 2, **place).draws))
 
 
 def moments():

@@ -41,8 +41,20 @@ def test_eight_devices_give_the_draws_of_one():
 
 
 @pytest.mark.slow
-def test_two_and_eight_devices_give_the_draws_tuning_and_moments_of_one():
-    on_eight("dmala", "pas", "chromatic", "moments")
+@pytest.mark.parametrize("cases", ["dmala moments", "pas", "gwg", "chromatic sparse"])
+def test_two_and_eight_devices_give_the_draws_tuning_and_moments_of_one(cases):
+    on_eight(*cases.split())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", ["ais", "pcd", "solve"])
+def test_other_verbs_on_two_and_eight_devices_give_what_they_give_on_one(case):
+    on_eight(case)
+
+
+@pytest.mark.slow
+def test_a_run_on_eight_devices_goes_on_from_its_folder(tmp_path):
+    on_eight("folder", FOLDER=str(tmp_path))
 
 
 @pytest.mark.slow
@@ -106,7 +118,18 @@ def test_chains_and_sites_that_do_not_divide_get_a_sentence(monkeypatch):
         find_devices("sites", SPACE, 4)
 
 
+def test_sites_are_not_cut_where_only_chains_are_spread():
+    with pytest.raises(ValueError, match='the one axis "chains"'):
+        find_devices(Mesh(np.asarray(jax.devices()[:1]), ("sites",)), SPACE, 4, cuts_sites=False)
+
+
+def test_a_search_site_by_site_has_no_devices():
+    problem = dx.problems.MaxCut(np.array([(0, 1), (1, 2)]))
+    with pytest.raises(ValueError, match="'sites' has a chain on every core"):
+        dx.solve(jax.random.key(0), problem, method="sites", devices=1, num_steps=1)
+
+
 def test_a_list_of_one_device_is_a_mesh_of_chains():
     found = find_devices(jax.devices()[:1], SPACE, 4)
-    assert (found.size("chains"), found.size("sites")) == (1, 1)
+    assert dict(found.mesh.shape) == {"chains": 1}
     assert find_devices(None, SPACE, 4) is None
