@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float, Integer
 
-from discrax.core.checks import describe
 from discrax.core.files import FolderLock, UnusableFile, check_folder, check_unused
 from discrax.problems.problem import Problem
 from discrax.sampling.fingerprint import digest, digest_of_target
@@ -24,6 +23,7 @@ from discrax.solving.clock import SearchBudget
 from discrax.solving.engine import Report
 from discrax.solving.finishing import Candidate, evaluate
 from discrax.solving.history import History
+from discrax.solving.settings import check_problems
 from discrax.solving.solution import Solution
 
 _FORMAT = 1
@@ -52,8 +52,6 @@ class SearchFolder:
     """The folder of a search, with one writer at a time: use it in a `with` block."""
 
     def __init__(self, path: str | Path, problems: Sequence[Problem], budget: SearchBudget):
-        if not isinstance(path, str | os.PathLike):
-            raise TypeError(f"folder must be a path, but got {describe(path)}.")
         self._path = check_folder(path)
         self._problems, self._budget = problems, budget
         self._lock, self._has_failed = FolderLock(self._path), False
@@ -140,6 +138,9 @@ class Files:
 
 def read_best(folder: str | Path, problem: Problem, number: int = 0) -> Best:
     """What the file of the `number`-th problem has; a ValueError, in a sentence, if it is of another problem."""
+    if not isinstance(folder, str | os.PathLike):
+        raise TypeError(f"A folder is named by its path, but got {type(folder).__name__}.")
+    check_problems([problem])
     path = _file_of(Path(folder).expanduser(), number)
     if not path.exists():
         raise FileNotFoundError(f"A folder must hold a search, but there is no {path}.")
