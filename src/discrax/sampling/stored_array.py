@@ -156,7 +156,7 @@ def import_zarr() -> Any:
     return zarr
 
 
-def draw_blocks(values: Any) -> Iterator[tuple[slice, np.ndarray]]:
+def draw_blocks(values: Any) -> Iterator[tuple[slice, Any]]:
     """Values, (chain, draw, ...), of some draws at a time, and which draws these are."""
     per_draw = max(1, values.size // max(1, values.shape[1]))
     length = max(1, _MOST_NUMBERS // per_draw)
