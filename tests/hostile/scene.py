@@ -332,6 +332,11 @@ def result():
 
 
 @thing
+def sample_into():
+    return lambda folder: dx.sample(get("key"), get("spins"), "rwm", adaptation=None, folder=folder, **TINY)
+
+
+@thing
 def square_root():
     return lambda log_ratio: log_ratio / 2
 
@@ -367,6 +372,17 @@ def site_states():
 @thing
 def solution():
     return dx.solve(get("key"), get("cut"), num_steps=4, num_chains=2, progress=False)
+
+
+@thing
+def solve_into():
+    return lambda folder: dx.solve(get("key"), get("cut"), num_steps=4, num_chains=2, progress=False, folder=folder)
+
+
+@thing
+def searched():
+    get("solve_into")("searched")
+    return "searched"
 
 
 @thing

@@ -80,6 +80,7 @@ dx.sample key:key=key target:target=spins sampler:sampler='dmala' num_chains:siz
     keep/returns-a-vector keep/returns-NaN keep/returns-complex adaptation/wrong-type
 dx.sample key:key=key target:target=spins sampler:sampler='gibbs' num_chains:size=2 num_warmup:count0=0
     num_samples:count=2 keep:choice='moments' init:codes?=states progress:flag=False
+sample_into folder:out_folder?='run'
 dx.auto seconds:positive=1.0 score:choice='jump' candidates:thing?=('rwm','gibbs') -- seconds/infinite
 tuning:dx.AcceptanceRate rate:probability?=0.5 rule:choice='robust'
 tuning:dx.adaptation.JumpProbes names:thing?=None window:count?=2 num_windows:count0=0
@@ -191,6 +192,8 @@ dx.solve key:key=key problem:thing=cut num_steps:count?=4 method:choice='temper'
 dx.solve_many key:key=key problems:thing=cuts num_steps:count?=4 method:choice='auto' num_chains:size?=2
     schedule:choice='auto' betas:array?=(0.1,2.0) num_rounds:count?=2 reheat:probability?=0.1 devices:count?=None
     init:thing?=None progress:flag=False -- betas/integers betas/bool betas/float16
+solve_into folder:out_folder?='search'
+dx.Solution.load folder:in_folder=searched problem:thing=cut number:thing=0
 solution.save path:out_file='solution.json'
 solving_module.minimise_expected key:key=key target:target=sites sampler:sampler='sgdld' num_chains:size=2
     num_steps:count=4 init:codes?=site_states num_rescoring:count=4 num_evaluation:count=4
@@ -281,6 +284,7 @@ demo --side:size=4 --coupling:number=0.3 --num-chains:size=2 --num-warmup:count0
 samplers
 solve maxcut {graph_file} --steps:count=4 --chains:size=2 --method:choice=sites --schedule:choice=auto
     --rounds:count=2 --reheat:probability=0.1 --seed:seed=0 --out:out_file=solution.json --plot:out_file=plot.png
+    --folder:out_folder=search
 solve maxcut {graph_file} --seconds:positive=0.1 --chains:size=2 --betas:number=0.1^2.0
 solve mis {graph_file} --steps:count=4 --chains:size=2 --method:choice=anneal --sampler:choice=pas
     --penalty:positive=1.5

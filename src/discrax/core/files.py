@@ -45,6 +45,8 @@ def check_writable(path: str | Path) -> Path:
 
 def check_folder(folder: str | Path) -> Path:
     """Makes a folder where there is none, and raises an `UnusableFile` if nothing can be written into it."""
+    if not isinstance(folder, str | os.PathLike):
+        raise TypeError(f"A folder is named by its path, but got {type(folder).__name__}.")
     folder = Path(folder).expanduser()
     try:
         is_file = folder.exists() and not folder.is_dir()
@@ -59,6 +61,12 @@ def check_folder(folder: str | Path) -> Path:
     except OSError as error:
         raise UnusableFile.because(folder, error) from error
     return folder
+
+
+def check_unused(folder: Path, what: str) -> None:
+    """Raises an `UnusableFile` if there are files in a folder that is to hold `what`."""
+    if any(not each.name.startswith(".") for each in folder.iterdir()):
+        raise UnusableFile(folder, f"it must be empty or hold {what}, but there are other files in it")
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from jaxtyping import PRNGKeyArray
 
 from discrax.core import random
 from discrax.core.closures import Captured
+from discrax.core.devices import CHAINS, SITES, Devices
 from discrax.core.space import Space
 from discrax.core.target import Target, bare, embedding_of
 from discrax.sampling.plan import Plan
@@ -25,18 +26,23 @@ def fingerprint(
 ) -> dict[str, str]:
     """A word for each part of a run: its value where it is short, else a hash."""
     space, keep = target.space, plan.keep
-    arrays, static = eqx.partition(target, eqx.is_array)
-    law = _code_of(lambda arrays, e: bare(eqx.combine(arrays, static)).log_prob(e), arrays, embedding_of(space))
     words = {
-        "target": _digest((target, law)),
-        "key": _digest(jax.random.key_data(random.as_threefry(key))),
-        "init": _digest(None if init is None else np.asarray(init)),
-        "keep": keep if isinstance(keep, str) else _digest(_code_of(lambda x: keep(x), codes_of(space))),
+        "target": digest_of_target(target),
+        "key": digest(jax.random.key_data(random.as_threefry(key))),
+        "init": digest(None if init is None else np.asarray(init)),
+        "keep": keep if isinstance(keep, str) else digest(_code_of(lambda x: keep(x), codes_of(space))),
         "num_chains": str(num_chains),
         "precision": str(jnp.result_type(float)),
     }
     words |= {name: str(getattr(plan, name)) for name in ("num_warmup", "thinning", "keep_warmup")}
-    return words | {name: _digest(part) for name, part in parts.items()}
+    return words | {name: digest(part) for name, part in parts.items()}
+
+
+def digest_of_target(target: Target) -> str:
+    """By its arrays and by the code of its law."""
+    arrays, static = eqx.partition(target, eqx.is_array)
+    law = _code_of(lambda arrays, e: bare(eqx.combine(arrays, static)).log_prob(e), arrays, embedding_of(target.space))
+    return digest((target, law))
 
 
 def codes_of(space: Space) -> jax.ShapeDtypeStruct:
@@ -54,17 +60,19 @@ def differences(there: Mapping[str, str], here: Mapping[str, str]) -> list[str]:
     return said
 
 
-def surroundings() -> dict[str, str]:
+def surroundings(devices: Devices | None = None) -> dict[str, str]:
     """What may change the last bit of a draw beside what was asked for."""
-    device = jax.devices()[0]
+    device = jax.devices()[0] if devices is None else devices.mesh.devices.flat[0]
     versions = {name: import_module(name).__version__ for name in ("discrax", "jax", "jaxlib")}
-    return versions | {"device": f"{device.platform} ({device.device_kind})"}
+    spread = {f"devices for {axis}": "1" if devices is None else str(devices.size(axis)) for axis in (CHAINS, SITES)}
+    return versions | {"device": f"{device.platform} ({device.device_kind})"} | spread
 
 
 _LENGTH = 32  # hexadecimal digits
 
 
-def _digest(value: Any) -> str:
+def digest(value: Any) -> str:
+    """A word for a tree of arrays, numbers, functions and modules."""
     found = hashlib.sha256()
     _feed(found, value)
     return found.hexdigest()[:_LENGTH]
@@ -89,9 +97,9 @@ def _feed(into: Any, value: Any) -> None:
     elif isinstance(value, tuple | list):
         for part in value:
             _feed(into, part)
-    elif isinstance(value, eqx.Module):
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
         into.update(_source_of(type(value)).encode())
-        for field in dataclasses.fields(value):  # pyright: ignore[reportArgumentType]
+        for field in dataclasses.fields(value):
             _feed(into, (field.name, getattr(value, field.name)))
     elif callable(value):
         into.update(f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', '')}".encode())

@@ -2,7 +2,7 @@
 
 run.npz           what was asked for, the target, the versions
 arrays/           Zarr groups `warmup` and `draws`: an array of each statistic, and the codes `x` (bits are packed where
-                  every site has two levels) or what a function kept
+                  every site has two levels) or what a function kept; of runs in one program `draws-1` and so on too
 phase-N.npz       the kernel and the reports when the N-th phase began (parts of warm-up, then drawing)
 state-N.npz       the run after the last chunk of it that counts
 
@@ -11,7 +11,6 @@ nobody's, and is written again. Between phases a run goes on as it did the first
 there follows from the last state of the phase.
 """
 
-import os
 import warnings
 from dataclasses import replace
 from pathlib import Path
@@ -21,9 +20,9 @@ import equinox as eqx
 import jax
 import numpy as np
 
-from discrax.core.checks import describe
-from discrax.core.driver import Ensemble, first_memories
-from discrax.core.files import FolderLock, UnusableFile, check_folder
+from discrax.core.devices import Devices
+from discrax.core.driver import Ensemble
+from discrax.core.files import FolderLock, check_folder, check_unused
 from discrax.core.kernel import State, replaced
 from discrax.core.observers import STATS, Draws, Observer
 from discrax.core.statistics import RunningMoments
@@ -53,17 +52,23 @@ DRAWING = "sampling"  # the title of the last phase
 class RunFolder:
     """The folder of one run, with one writer at a time: use it in a `with` block."""
 
-    def __init__(self, path: str | Path, target: Target, plan: Plan, words: dict[str, str]):
+    def __init__(
+        self, path: str | Path, target: Target, plan: Plan, words: dict[str, str], devices: Devices | None = None
+    ):
         """`words` is the fingerprint of what is asked for."""
-        if not isinstance(path, str | os.PathLike):
-            raise TypeError(f"folder must be a path, but got {describe(path)}.")
         if steps_per_block(target) is not None:
             raise ValueError("A run in a folder needs all its data at once, but those of this target are streamed.")
+        if jax.process_count() > 1:
+            raise ValueError(
+                f"A folder must have one writer, but {jax.process_count()} processes share this run; leave out folder, "
+                "and save the result in one of them."
+            )
         import_zarr()
         self.path = check_folder(path)
         self.target, self.plan, self._words = target, plan, words
         self.kept = _names_of_kept(target, plan)
         self._about: dict[str, Any] = {}
+        self._surroundings = surroundings(devices)
         self._lock = FolderLock(self.path)
         self._num_phases = self._num_steps = 0
 
@@ -80,7 +85,7 @@ class RunFolder:
         self._lock.__exit__()
 
     def _open(self) -> None:
-        asked = {"format": _FORMAT, "words": self._words, "surroundings": surroundings(), "chosen": None}
+        asked = {"format": _FORMAT, "words": self._words, "surroundings": self._surroundings, "chosen": None}
         self._about = asked
         if (self.path / "run.npz").exists():
             there, _ = read_npz(self.path / "run.npz")
@@ -88,8 +93,8 @@ class RunFolder:
             if there["words"] == self._words or (self.path / "phase-0.npz").exists():
                 self._about = there
                 self._check(asked)
-        elif any(not each.name.startswith(".") for each in self.path.iterdir()):
-            raise UnusableFile(self.path, "it must be empty or hold a run, but there are other files in it")
+        else:
+            check_unused(self.path, "a run")
         if self._about.get("num_samples") != self.plan.num_samples:  # new, or another length
             self._write_about()
 
@@ -171,7 +176,7 @@ class FolderPlace:
         self._path, self._number = folder.path, number
         self._kept: Any = None
         self._kernel: dict[str, np.ndarray] = {}  # when the phase began
-        self._group: Any = None
+        self._groups: dict[int, Any] = {}
 
     def resume(self, run: Run, observe: tuple[Observer, ...]) -> tuple[Run, Done]:
         """The run after the last chunk that counts."""
@@ -182,7 +187,7 @@ class FolderPlace:
             self._begin(run)
             return run, Done()
         about, saved = read_npz(self._state)
-        memories = eqx.filter_eval_shape(first_memories, run.target, run.ensemble.states, observers=observe)
+        memories = eqx.filter_eval_shape(run.begin_watching, observe)
         kernel = run.ensemble.kernel
         if about["capacity"] is not None:
             kernel = replaced(kernel, capacity=about["capacity"])
@@ -208,18 +213,19 @@ class FolderPlace:
 
     def write(self, first: int, chunk: Progress) -> None:
         """Writes a chunk into the arrays, of which it may be the first."""
-        handed = jax.tree.map(np.asarray, chunk.handed[0])
-        if not handed[0]:
-            return  # running moments, which are part of the state
         is_packed = self._kept == "x" and self._folder.target.space.has_two_levels
-        if self._group is None:
-            self._group = import_zarr().open_group(self._path / "arrays" / _group_of(self._title), mode="a")
-        named = dict(handed[0])
-        if len(handed) > 1:
-            named |= zip(jax.tree.leaves(self._kept), jax.tree.leaves(handed[1]), strict=True)
-        for name, values in named.items():
-            place = self._first + first
-            write_draws(self._group, name, np.moveaxis(values, 0, 1), place, self._total, is_packed and name == "x")
+        for i, handed in enumerate(chunk.handed):
+            if not handed[0]:
+                return  # running moments, which are part of the state
+            if i not in self._groups:
+                folder = self._path / "arrays" / _group_of(self._title, i)
+                self._groups[i] = import_zarr().open_group(folder, mode="a")
+            named = dict(handed[0])
+            if len(handed) > 1:
+                named |= zip(jax.tree.leaves(self._kept), jax.tree.leaves(handed[1]), strict=True)
+            for name, values in named.items():
+                values, place = np.moveaxis(np.asarray(values), 0, 1), self._first + first
+                write_draws(self._groups[i], name, values, place, self._total, is_packed and name == "x")
 
     def commit(self, run: Run, done: Done) -> None:
         """Writes the state, which says how many draws count."""
@@ -230,11 +236,11 @@ class FolderPlace:
 
     def read(self, i: int, filled: int) -> tuple[Any, ...] | None:
         """Arrays that are read when they are indexed."""
-        return _open_arrays(self._path, _group_of(self._title), self._first, filled, self._kept)
+        return _open_arrays(self._path, _group_of(self._title, i), self._first, filled, self._kept)
 
 
-def _group_of(title: str) -> str:
-    return "draws" if title == DRAWING else "warmup"
+def _group_of(title: str, i: int) -> str:
+    return ("draws" if title == DRAWING else "warmup") + (f"-{i}" if i else "")
 
 
 def _open_arrays(path: Path, group: str, first: int, filled: int, kept: Any) -> tuple[Any, ...] | None:

@@ -21,7 +21,7 @@ from discrax.sampling.auto import AutoReport
 from discrax.sampling.folder import load_fields
 from discrax.sampling.left_out import title_of
 from discrax.sampling.stored import read_fields, write_fields
-from discrax.sampling.stored_array import draw_blocks
+from discrax.sampling.stored_array import draw_blocks, tree_of_groups
 
 
 @dataclass(frozen=True, repr=False)
@@ -82,7 +82,9 @@ class Result:
     @property
     def has_equal_weights(self) -> bool:
         """Whether every draw counts the same."""
-        return not self.stats or are_equal(np.asarray(self.stats["weight"]))
+        if not self.stats:
+            return True
+        return are_equal(np.array([(block.min(), block.max()) for _, block in draw_blocks(self.stats["weight"])]))
 
     def mean(self, function: Callable[[np.ndarray], Any] | None = None) -> np.ndarray:
         """The mean, honouring weights, of the embedding or of a function of (chain, draw, *sites) codes.
@@ -138,7 +140,7 @@ class Result:
         stats = self.mean_stats or {name: np.zeros(self.num_chains) for name in STATS}  # no draws: interrupted
         scalars = []
         if self.stats and self.num_draws:
-            weights = np.asarray(self.stats["weight"])
+            weights = None if self.has_equal_weights else np.asarray(self.stats["weight"])
             scalars.append(diagnose("lp", np.asarray(self.stats["lp"]), weights))
             if self.distance is not None:
                 scalars.append(diagnose("distance", self.distance, weights))
@@ -203,16 +205,16 @@ class Result:
 
     def _equally_weighted(self, values: Any) -> Any:
         if self.has_equal_weights:
-            return jax.tree.map(np.asarray, values)
+            return values
         rows, draws = np.arange(self.num_chains)[:, None], equal_draws(np.asarray(self.stats["weight"]))
         return jax.tree.map(lambda leaf: leaf[rows, draws], values)
 
     def to_arviz(self):
         """An ArviZ DataTree: posterior, sample_stats, and warm-up in groups of its own.
 
-        ArviZ knows no weights: where they differ, each draw is repeated in proportion to its weight.
+        ArviZ knows no weights: where they differ, each draw is repeated in proportion to its weight. Draws and
+        statistics of a run with a folder are read when they are used, unless weights differ.
         """
-        from arviz_base import from_dict
 
         groups: dict[str, Any] = {"sample_stats": self._equally_weighted(self.stats)}
         if self.draws is not None:
@@ -223,9 +225,9 @@ class Result:
             named = self.kept if isinstance(self.kept, dict) else dict(zip(names, parts, strict=True))
             groups["posterior"] = self._equally_weighted(named)
         if self.warmup_stats:
-            groups["warmup_sample_stats"] = jax.tree.map(np.asarray, self.warmup_stats)
+            groups["warmup_sample_stats"] = self.warmup_stats
         if self.warmup_draws is not None:
-            groups["warmup_posterior"] = {"x": np.asarray(self.warmup_draws)}
+            groups["warmup_posterior"] = {"x": self.warmup_draws}
         if not self.stats:
             raise ValueError(
                 "A run that kept running moments only has no draws to export; use keep='draws' or a statistic."
@@ -238,7 +240,7 @@ class Result:
         }
         if isinstance(self.kernel, Kernel) and isinstance(self.target, Target):
             attributes |= {name: float(knob.value) for name, knob in self.kernel.knobs(self.target).items()}
-        tree = from_dict(groups, save_warmup=True)
+        tree = tree_of_groups(groups)
         tree.attrs.update(attributes)
         return tree
 

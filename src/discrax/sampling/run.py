@@ -12,6 +12,7 @@ that it would have alone. A run is a value: every method returns another.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -21,7 +22,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Integer, Key, PRNGKeyArray
 
 from discrax.core.devices import Devices, bring_home, gather
-from discrax.core.driver import Adapter, Chunk, Ensemble, chunk_length, drive, start
+from discrax.core.driver import Adapter, Chunk, Ensemble, chunk_length, drive, first_memories, start
 from discrax.core.kernel import Kernel, replaced
 from discrax.core.observers import Observer
 from discrax.core.stochastic import renewed, steps_per_block
@@ -278,6 +279,12 @@ class Run:
             done=done,
         ):
             yield self._progress(progress, observe)
+
+    def begin_watching(self, observers: tuple[Observer, ...]) -> tuple[Any, ...]:
+        """What observers remember before the first step."""
+        begin = partial(first_memories, observers=observers)
+        begin = eqx.filter_vmap(begin, in_axes=(self.axes, 0)) if self.is_stacked else begin
+        return begin(self.target, self.ensemble.states)
 
     def _progress(self, chunk: Chunk, observers: tuple[Observer, ...]) -> Progress:
         count = len(self.targets)

@@ -39,14 +39,14 @@ def fill_leaves(tree: Any, saved: dict[str, np.ndarray], file: Path) -> Any:
     """A tree like another with arrays that were saved; those that were not stay."""
     arrays, static = eqx.partition(tree, _is_leaf)
     leaves, structure = jax.tree_util.tree_flatten_with_path(arrays)
-    filled = []
+    filled: list[Any] = []
     for path, leaf in leaves:
         values = saved.get(jax.tree_util.keystr(path))
         if values is None and not isinstance(leaf, jax.ShapeDtypeStruct):
             filled.append(leaf)
             continue
         if values is not None and _is_key(leaf):
-            filled.append(jax.random.wrap_key_data(jnp.asarray(values), impl=jax.random.key_impl(leaf)))
+            filled.append(jax.random.wrap_key_data(jnp.asarray(values), impl=jax.random.key_impl(leaf)))  # pyright: ignore
             continue
         if values is not None and values.dtype.kind == "V":  # numpy's files know no bfloat16, but keep its bytes
             values = values.view(leaf.dtype)
@@ -94,7 +94,7 @@ def read_npz(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         raise ValueError(f"{path} must be a file of a run, but it cannot be read as one: {error}.") from error
 
 
-def read_phases(path: Path) -> list[tuple[dict[str, Any], dict[str, Any], dict[str, np.ndarray]]]:
+def read_phases(path: Path) -> list[tuple[dict[str, Any], dict[str, Any], dict[str, Any]]]:
     """What each phase that has begun says of itself, how far it is, and its arrays, those of the state last."""
     found, number = [], 0
     while (path / f"phase-{number}.npz").exists():

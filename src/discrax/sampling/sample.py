@@ -29,6 +29,7 @@ from discrax.sampling.phase import InMemory, Phase
 from discrax.sampling.plan import Plan
 from discrax.sampling.result import Result
 from discrax.sampling.run import Run
+from discrax.sampling.stored_array import mean_over_draws
 
 _LEAST_BURN_IN = 10
 
@@ -91,7 +92,7 @@ def sample(
         if folder is not None:
             parts = {"sampler": sampler, "adaptation": adaptation}
             words = fingerprint(key, target, init, plan, num_chains, parts)
-            store = opened.enter_context(RunFolder(folder, target, plan, words))
+            store = opened.enter_context(RunFolder(folder, target, plan, words, found))
             if store.is_complete:
                 result = replace(Result(**load_fields(store.path)), target=target)
                 if not isinstance(result.kernel, LeftOutKernel):
@@ -145,7 +146,7 @@ def draw(
             _check_moved(run, warmup[-1])
         run = drawn.collect(run, plan.observers, thinning=plan.thinning, chunk_size=plan.chunk_size)
     ends = run.split(gather(run.ensemble._replace(kernel=bring_home(run.ensemble.kernel))))
-    if folder is not None:
+    if folder is not None and count == 1:
         live = {"target": run.targets[0], "kernel": ends[0].kernel, "reports": run.reports[0], "states": ends[0].states}
         return [Result(**load_fields(folder.path) | live)]
     return [_result(i, run, ends[i], warmup, drawn, plan) for i in range(count)]
@@ -163,7 +164,7 @@ def _check_moved(run: Run, phase: Phase) -> None:
 def _result(i: int, run: Run, end: Any, warmup: list[Phase], drawn: Phase, plan: Plan) -> Result:
     """The result of what the phases of the i-th run have stored."""
     stats = drawn.stats(i)
-    mean_stats = {name: stats[name].mean(axis=1) for name in STATS if name in stats and stats[name].shape[1]}
+    mean_stats = {name: mean_over_draws(stats[name]) for name in STATS if name in stats and stats[name].shape[1]}
     moments = None
     if plan.keep == "moments":
         seen = end.observed[0] if drawn.filled else Moments().init(run.targets[i], end.states)

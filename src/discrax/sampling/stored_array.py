@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 
 from discrax.core.extras import import_extra
@@ -155,7 +156,7 @@ def import_zarr() -> Any:
     return zarr
 
 
-def draw_blocks(values: Any) -> Iterator[tuple[slice, np.ndarray]]:
+def draw_blocks(values: Any) -> Iterator[tuple[slice, Any]]:
     """Values, (chain, draw, ...), of some draws at a time, and which draws these are."""
     per_draw = max(1, values.size // max(1, values.shape[1]))
     length = max(1, _MOST_NUMBERS // per_draw)
@@ -180,3 +181,31 @@ def with_weights(stats: dict[str, Any]) -> dict[str, Any]:
     for _, block in draw_blocks(logs):
         largest = np.maximum(largest, block.max(axis=1, keepdims=True))
     return stats | {"weight": logs.with_change(lambda block: weights_from_logs(block, largest))}
+
+
+def tree_of_groups(groups: dict[str, dict[str, Any]]) -> Any:
+    """ArviZ's DataTree of groups of arrays by name; those that are stored are read when they are indexed."""
+    from arviz_base import from_dict
+    from xarray import Variable
+    from xarray.backends import BackendArray
+    from xarray.core import indexing
+
+    class Lazy(BackendArray):
+        def __init__(self, stored: StoredArray):
+            self._stored, self.shape, self.dtype = stored, stored.shape, stored.dtype
+
+        def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
+            basic = indexing.IndexingSupport.BASIC
+            return indexing.explicit_indexing_adapter(key, self.shape, basic, self._stored.__getitem__)
+
+    def stand_in(values: Any) -> np.ndarray:
+        is_stored = isinstance(values, StoredArray)
+        return np.broadcast_to(np.zeros((), values.dtype), values.shape) if is_stored else np.asarray(values)
+
+    tree = from_dict(jax.tree.map(stand_in, groups), save_warmup=True)
+    for group, arrays in groups.items():
+        for name, values in arrays.items():
+            if isinstance(values, StoredArray):
+                lazy = indexing.LazilyIndexedArray(Lazy(values))
+                tree[group][name] = Variable(tree[group][name].dims, lazy)
+    return tree

@@ -5,6 +5,8 @@ and its draws are those that `sample` would give it.
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,8 @@ from discrax.core.kernel import Kernel
 from discrax.core.programs import reads_user_code
 from discrax.core.target import Target, check_target
 from discrax.samplers import build_kernel
+from discrax.sampling.fingerprint import fingerprint
+from discrax.sampling.folder import RunFolder
 from discrax.sampling.plan import Plan
 from discrax.sampling.result import Result
 from discrax.sampling.run import Run
@@ -36,8 +40,12 @@ def sample_together(
     init: Sequence[Array | np.ndarray | None] | None = None,
     keep: str | Callable[[Array], Any] = "draws",
     adaptation: Sequence[Adapter | Sequence[Adapter] | str | None] | None = None,
+    folder: str | Path | None = None,
 ) -> list[Result]:
-    """`sample` for each (key, target, sampler), all in one program. They must differ in the values of arrays only."""
+    """`sample` for each (key, target, sampler), all in one program. They must differ in the values of arrays only.
+
+    With a folder the same call goes on with runs that ended early; `discrax.load` reads the first of them only.
+    """
     plan = Plan(num_warmup, num_samples, thinning, keep)
     for target in targets:
         check_target(target)
@@ -51,7 +59,13 @@ def sample_together(
         Run.prepare(key, target, kernel, num_chains, x)
         for key, target, kernel, x in zip(keys, targets, kernels, starts, strict=True)
     ]
-    with Interrupts() as interrupts:
-        results = draw(Run.stack(runs), adaptations, plan, interrupts)
+    with Interrupts() as interrupts, ExitStack() as opened:
+        store = None
+        if folder is not None:
+            parts = {"keys": keys, "targets": targets, "samplers": kernels, "adaptation": adaptations}
+            parts["init"] = [None if x is None else np.asarray(x) for x in starts]
+            words = fingerprint(keys[0], targets[0], None, plan, num_chains, parts)
+            store = opened.enter_context(RunFolder(folder, targets[0], plan, words))
+        results = draw(Run.stack(runs), adaptations, plan, interrupts, store)
         interrupts.raise_if_requested()
     return results

@@ -158,10 +158,10 @@ class Blocks:
 
 
 class Reports:
-    """Says when the next report is due: five times a second, unless reporting itself takes long."""
+    """Says when the next report is due: five times a second unless told, and less often if reporting takes long."""
 
-    def __init__(self, clock: Clock):
-        self._clock, self._next = clock, 0.0
+    def __init__(self, clock: Clock, seconds_between: float | None = None):
+        self._clock, self._next, self._seconds_between = clock, 0.0, seconds_between
 
     def is_due(self) -> bool:
         """Whether the time has come."""
@@ -172,4 +172,5 @@ class Reports:
         begin = self._clock.seconds()
         yield report()
         end = self._clock.seconds()
-        self._next = end + max(_SECONDS_BETWEEN_REPORTS, (end - begin) / _SHARE_OF_REPORTS)
+        least = _SECONDS_BETWEEN_REPORTS if self._seconds_between is None else self._seconds_between
+        self._next = end + max(least, (end - begin) / _SHARE_OF_REPORTS)

@@ -33,6 +33,7 @@ def solve_file(
     seed: int = 0,
     out: Path | None = None,
     plot: Path | None = None,
+    folder: Path | None = None,
 ) -> None:
     """Solves a problem on a graph from a file. Ctrl-C and SIGTERM end the search with the best so far.
 
@@ -55,6 +56,7 @@ def solve_file(
         seed: Of the random numbers.
         out: Where to write the solution, as JSON.
         plot: Where to draw the objective against steps and seconds.
+        folder: Where the best so far is kept. The same command goes on with a search that ended early.
     """
     from discrax.core.interrupts import Interrupts
     from discrax.core.seeds import key_of
@@ -71,6 +73,7 @@ def solve_file(
         solution = solve(
             key, made, seconds=seconds, num_steps=steps, num_chains=chains, method=method, sampler=sampler,
             schedule=schedule, betas=betas, num_rounds=rounds, reheat=reheat, num_rungs=rungs, counts_compilation=True,
+            folder=folder,
         )  # fmt: skip
         failures = [
             _failure(lambda: _print(_summarise(made, solution))),

@@ -15,7 +15,7 @@ from discrax.solving.engine import Report
 _MOST_REPAIRED = 32  # chains of each problem, the best first
 _SHARE_OF_REPAIR = 0.05  # of a budget
 _MEASURED_AT = 0.25  # of a budget: the first states take longer to repair than those that a search has found
-_GRACE = 1.0  # seconds of repair after an interruption
+_GRACE = 1.0  # seconds of repair after an interruption, and on the way
 
 
 class Candidate(NamedTuple):
@@ -72,6 +72,11 @@ class Finish:
             self._round_seconds = (self._clock.seconds() - begin) * len(self._problems)
         repair = self._round_seconds or 0.0
         self._clock.reserve(report_seconds + max(repair, min(_MOST_REPAIRED * repair, _SHARE_OF_REPAIR * budget)))
+
+    def peek(self) -> list[Candidate]:
+        """The best state of each problem as it is now, repaired as well as a second allows."""
+        begin = self._clock.seconds()
+        return [self._repair(i, 0, lambda: self._clock.seconds() - begin > _GRACE) for i in range(len(self._problems))]
 
     def choose(self, interrupts: Interrupts) -> list[Candidate]:
         """The best repaired state of each problem: one is repaired in any case, and more as long as there is time."""

@@ -24,9 +24,11 @@ class History:
     of chains whose best state is feasible as it is, before repair, is NaN where counting would take long.
     """
 
-    def __init__(self, problem: Problem, num_instances: int = 1):
+    def __init__(
+        self, problem: Problem, num_instances: int = 1, rows: Float[np.ndarray, "reports fields"] | None = None
+    ):
         self._problem, self._num_instances = problem, num_instances
-        self._rows: list[tuple[float, ...]] = []
+        self._rows: list[tuple[float, ...]] = [] if rows is None else [tuple(row) for row in rows.tolist()]
         model = problem.model
         self._offset = model.offset if isinstance(model, BinaryQuadratic) else 0.0
         self._sign = 1.0 if problem.sense == "max" else -1.0
@@ -46,6 +48,11 @@ class History:
 
     def __len__(self) -> int:
         return len(self._rows)
+
+    @property
+    def rows(self) -> Float[np.ndarray, "reports fields"]:
+        """All entries as one array."""
+        return np.array(self._rows, np.float64).reshape(-1, len(FIELDS))
 
     def __getattr__(self, name: str) -> Float[np.ndarray, " reports"]:
         if name not in FIELDS:

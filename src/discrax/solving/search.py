@@ -12,9 +12,10 @@ from discrax.core import random
 from discrax.core.interrupts import Interrupts
 from discrax.problems.problem import Problem
 from discrax.solving.annealing import anneal
-from discrax.solving.clock import Clock
+from discrax.solving.clock import Clock, Reports
 from discrax.solving.engine import Report
-from discrax.solving.finishing import Finish, is_number
+from discrax.solving.finishing import Candidate, Finish, is_number
+from discrax.solving.folder import Files
 from discrax.solving.history import History, Line
 from discrax.solving.schedules import make_schedule
 from discrax.solving.settings import Settings
@@ -22,6 +23,7 @@ from discrax.solving.solution import Solution
 from discrax.solving.tempering import temper
 
 _MOST_BATCHES_OF_STATES = 20
+_SECONDS_BETWEEN_FILES = 2.0
 _SECONDS_OF_A_CALL = 2e-3  # that a program takes whatever it does
 _LEAST_EVALUATIONS = 200  # of all chains that a budget should have the time for, if their number is left open
 
@@ -37,10 +39,11 @@ class Search:
         init: Sequence[Integer[np.ndarray, "chains _"]] | None,
         clock: Clock,
         interrupts: Interrupts,
+        files: Files | None = None,
     ):
         self._for_init, self._for_search = random.split(key, 2)
         self._problems, self._settings, self._init, self._clock = problems, settings, init, clock
-        self._interrupts = interrupts
+        self._interrupts, self._files = interrupts, files or Files(None, range(len(problems)))
 
     def run(self, progress: bool | None) -> list[Solution]:
         """Runs the search to its end, or to an interruption, and makes solutions of its last reports."""
@@ -51,8 +54,14 @@ class Search:
             _first_states(problem, None if self._init is None else self._init[i], generator, num_chains)
             for i, problem in enumerate(problems)
         ]
-        histories = [History(problem, len(problems)) for problem in problems]
-        finish = Finish(problems, init, clock)
+        files, seconds, steps = self._files, self._files.seconds, self._files.num_steps
+        rows = files.histories
+        histories = [History(problem, len(problems), each) for problem, each in zip(problems, rows, strict=True)]
+        finish, writing = Finish(problems, init, clock), Reports(clock, _SECONDS_BETWEEN_FILES)
+
+        def solutions(chosen: Sequence[Candidate], is_complete: bool) -> list[Solution]:
+            return self._solutions(chosen, finish.reports, histories, num_chains, is_complete)
+
         with Line(problems[0], progress) as line:
             try:
                 if clock.budget.seconds != 0:
@@ -60,15 +69,32 @@ class Search:
                         begin = clock.seconds()
                         finish.take(reports)
                         for history, report in zip(histories, reports, strict=True):
-                            history.add(report, clock.seconds())
+                            history.add(report._replace(num_steps=steps + report.num_steps), seconds + clock.seconds())
                         line.show(histories[0])
                         finish.prepare(clock.seconds() - begin)
+                        if files.folder is not None and writing.is_due():
+                            write = lambda: files.write(solutions(finish.peek(), False), finish.reports)  # noqa: E731
+                            for _ in writing.emit(write):
+                                pass
             except KeyboardInterrupt:  # the second signal, which waits for nothing
                 self._interrupts.requested = True
             except (MemoryError, jax.errors.JaxRuntimeError) as error:
                 self._end_without_memory(error, num_chains, has_begun=finish.reports[0].num_steps > 0)
-        chosen = finish.choose(self._interrupts)
-        sampler = self._settings.sampler
+        found = solutions(finish.choose(self._interrupts), not self._interrupts.requested)
+        files.write(found, finish.reports)
+        return found
+
+    def _solutions(
+        self,
+        chosen: Sequence[Candidate],
+        reports: Sequence[Report],
+        histories: Sequence[History],
+        num_chains: int,
+        is_complete: bool,
+    ) -> list[Solution]:
+        """What was chosen of each problem, or what an earlier part of the search found where that is better."""
+        clock, files, sampler = self._clock, self._files, self._settings.sampler
+        parts = zip(self._problems, histories, reports, files.better_of(self._problems, chosen), strict=True)
         return [
             Solution(
                 problem=problem,
@@ -76,15 +102,15 @@ class Search:
                 is_feasible=one.is_feasible,
                 state=one.state,
                 history=history,
-                seconds=clock.seconds(),
-                compile_seconds=clock.compile_seconds(),
-                num_steps=report.num_steps,
+                seconds=files.seconds + clock.seconds(),
+                compile_seconds=files.compile_seconds + clock.compile_seconds(),
+                num_steps=files.num_steps + report.num_steps,
                 num_chains=num_chains,
                 method=self._settings.method,
                 sampler=sampler if isinstance(sampler, str) else type(sampler).__name__,
-                is_complete=not self._interrupts.requested,
+                is_complete=is_complete,
             )
-            for problem, history, report, one in zip(problems, histories, finish.reports, chosen, strict=True)
+            for problem, history, report, one in parts
         ]
 
     def _end_without_memory(self, error: Exception, num_chains: int, has_begun: bool) -> None:

@@ -34,6 +34,13 @@ class Solution:
     sampler: str
     is_complete: bool  # False if it was interrupted
 
+    @staticmethod
+    def load(folder: str | Path, problem: Problem, number: int = 0) -> "Solution":
+        """The best so far of a search with a folder, which may still be going on; `number` is for `solve_many`."""
+        from discrax.solving.folder import read_best
+
+        return read_best(folder, problem, number).solution
+
     @cached_property
     def bound(self) -> float | None:
         """No feasible state is better, where a problem has such a bound; it may take a moment to find."""

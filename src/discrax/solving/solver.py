@@ -1,6 +1,8 @@
 """`solve`: from a problem to a solution that can be checked."""
 
 from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -13,6 +15,7 @@ from discrax.core.kernel import Kernel
 from discrax.core.programs import reads_user_code
 from discrax.problems.problem import Problem
 from discrax.solving.clock import Clock
+from discrax.solving.folder import Files, SearchFolder
 from discrax.solving.search import Search
 from discrax.solving.settings import check_budget, check_init, check_problems, check_settings, spread_chains
 from discrax.solving.solution import Solution
@@ -38,6 +41,7 @@ def solve(
     init: Integer[np.ndarray, "chains n"] | None = None,
     counts_compilation: bool = False,
     progress: bool | None = None,
+    folder: str | Path | None = None,
 ) -> Solution:
     """Searches for the best state of a problem. Ctrl-C or SIGTERM ends the search and returns the best so far.
 
@@ -54,13 +58,17 @@ def solve(
     - `num_rungs`: for "temper", of the ladder of temperatures; 16 by default.
     - `devices`: for "anneal" and "temper", over which the chains are spread, as in `discrax.sample`.
     - `init`: states to begin with, one a chain.
+    - `folder`: the best so far is kept there, every two seconds and at the end, in a file that is whole at any time;
+      `Solution.load(folder, problem)` reads it. If the search ends early, however that comes, the same call goes on:
+      every chain begins at the best state it had found, what is left of the budget is spent, and what is returned is no
+      worse than what was there. A longer budget extends a search that was done.
     """
     if isinstance(problem, Sequence) and not isinstance(problem, str):
         raise TypeError("solve takes one problem, but got several; use solve_many.")
     return solve_many(
         key, [problem], seconds=seconds, num_steps=num_steps, method=method, sampler=sampler, num_chains=num_chains,
         schedule=schedule, betas=betas, num_rounds=num_rounds, reheat=reheat, num_rungs=num_rungs, devices=devices,
-        init=None if init is None else [init], counts_compilation=counts_compilation, progress=progress,
+        init=None if init is None else [init], counts_compilation=counts_compilation, progress=progress, folder=folder,
     )[0]  # fmt: skip
 
 
@@ -85,9 +93,11 @@ def solve_many(
     init: Sequence[Integer[np.ndarray, "chains _"]] | None = None,
     counts_compilation: bool = False,
     progress: bool | None = None,
+    folder: str | Path | None = None,
 ) -> list[Solution]:
     """`solve` for several problems. If all are binary and annealed, they share one program, whatever their sizes, and
-    all of the budget; else they are solved one after the other, each with an equal share of `seconds`.
+    all of the budget; else they are solved one after the other, each with an equal share of `seconds`. A folder has a
+    file of each.
     """
     key = random.as_threefry(key)
     problems = check_problems(problems)
@@ -108,13 +118,26 @@ def solve_many(
     for group in groups:
         settings.check_memory([problems[j] for j in group])
     solutions, clock = [], Clock(budget)
-    with Interrupts() as interrupts:
+    with Interrupts() as interrupts, ExitStack() as opened:
+        store = None if folder is None else opened.enter_context(SearchFolder(folder, problems, budget))
+        files = [Files(store, group) for group in groups]
         for i, group in enumerate(groups):
-            share = budget
+            done = [best.solution for best in files[i].before if best is not None and best.is_enough(budget)]
+            if len(done) == len(group):
+                solutions += done
+                continue
+            share, its_key = budget, random.fold_in(key, i)
+            if budget.num_steps is not None:
+                share = budget._replace(num_steps=max(0, budget.num_steps - files[i].num_steps))
             if budget.seconds is not None:
-                share = budget._replace(seconds=max(0.0, clock.seconds_left()) / (len(groups) - i))
+                # Each group has an equal part of what those before it have left, and has spent some of it already.
+                left = clock.seconds_left() - sum(each.seconds for each in files[:i])
+                share = budget._replace(seconds=max(0.0, left / (len(groups) - i) - files[i].seconds))
             together, begins = [problems[j] for j in group], None if given is None else [given[j] for j in group]
+            begins = files[i].init(settings.num_chains) or begins
+            if files[i].num_steps:  # other random numbers than before
+                its_key = random.fold_in(its_key, files[i].num_steps)
             own_clock = Clock(share, is_asked_to_stop=lambda: interrupts.requested)
-            search = Search(random.fold_in(key, i), together, settings, begins, own_clock, interrupts)
+            search = Search(its_key, together, settings, begins, own_clock, interrupts, files[i])
             solutions += search.run(progress)
     return solutions

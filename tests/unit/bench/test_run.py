@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from discrax.bench.execute import store
+from discrax.bench.execute import cells, store
 from discrax.bench.execute.executors import get_executor
 from discrax.bench.execute.run import run_suites
 from discrax.bench.plan.suite import Size
 from discrax.bench.report.write import write_report
+from discrax.sampling.folder import FolderPlace
 
 pytestmark = pytest.mark.optimised  # other processes compile as users do, and numbers are compared bit for bit
 
@@ -82,6 +83,39 @@ def test_killed_and_taken_up(undisturbed, tmp_path):
     report = run_suites([SUITE], Size.QUICK, out=run, progress=False)
     assert report.were_done == done
     assert numbers(run) == numbers(undisturbed)
+
+
+class Killed(BaseException):
+    """Nobody catches it, as nobody catches SIGKILL."""
+
+
+@pytest.mark.parametrize("is_timed", [True, False], ids=["alone", "together"])
+def test_a_cell_that_takes_long_goes_on_where_it_was(tmp_path, monkeypatch, is_timed):
+    small = tmp_path / "small_suite.py"
+    text = Path(SUITE).read_text().replace("is_timed=True", f"is_timed={is_timed}")
+    small.write_text(text.replace('("RWM-1", None), ("ARWM", "auto")', '("ARWM", "auto"),'))
+    monkeypatch.setattr(cells, "_LONG", {"cpu": 0})
+    monkeypatch.setattr("discrax.sampling.run.chunk_length", lambda *_: 20)
+    original, left, made = FolderPlace.commit, [10**6], []
+
+    def commit(self, run, done):
+        left[0] -= 1
+        if left[0] == 0:
+            raise Killed
+        original(self, run, done)
+        made.append(done.filled)
+
+    monkeypatch.setattr(FolderPlace, "commit", commit)
+    run_suites([str(small)], Size.QUICK, out=tmp_path / "whole", progress=False)
+    whole, left[0] = list(made), 3
+    with pytest.raises(Killed):
+        run_suites([str(small)], Size.QUICK, out=tmp_path / "killed", progress=False)
+    assert len(list((tmp_path / "killed" / cells.BEGUN).iterdir())) == 1
+    made.clear()
+    run_suites([str(small)], Size.QUICK, out=tmp_path / "killed", progress=False)
+    assert made == whole[2:]
+    assert numbers(tmp_path / "killed") == numbers(tmp_path / "whole")
+    assert not any((tmp_path / "killed" / cells.BEGUN).glob("*"))
 
 
 @pytest.mark.parametrize("name", ["pool", "in-process"])

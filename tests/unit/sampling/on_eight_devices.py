@@ -2,7 +2,9 @@
 
 import os
 import sys
+from contextlib import suppress
 from functools import partial
+from tempfile import TemporaryDirectory
 
 import equinox as eqx
 import jax
@@ -12,6 +14,7 @@ from jax.sharding import Mesh
 
 import discrax as dx
 from discrax.core import programs
+from discrax.sampling.folder import FolderPlace
 
 SHAPE = (8, 4)
 EDGES = np.array([(i, (i + step) % 32) for i in range(32) for step in (1, 7)])
@@ -124,6 +127,30 @@ def sites():
             one, split = draw(sampler, None, **fixed), draw(sampler, mesh, **fixed)
             np.testing.assert_array_equal(one.draws, split.draws)
             assert split.states.x.sharding.shard_shape(split.states.x.shape)[1] == SHAPE[0] // 4
+
+
+def folder():
+    """Killed and taken up on as many devices a run ends as on one; on another number it goes on, and says so."""
+    settings = {"num_warmup": 40, "num_samples": 40, "chunk_size": 20}
+    commit, one = FolderPlace.commit, draw("dmala", None, **settings)
+
+    def die(self, run, done):
+        commit(self, run, done)
+        if self._title == "sampling":
+            raise RuntimeError
+
+    for then in (8, 2):
+        with TemporaryDirectory() as path:
+            FolderPlace.commit = die
+            with suppress(RuntimeError):
+                draw("dmala", 8, folder=path, **settings)
+            FolderPlace.commit = commit
+            assert dx.load(path).num_draws == 20
+            if then == 8:
+                same(one, draw("dmala", then, folder=path, **settings))
+            else:
+                with pytest.warns(UserWarning, match="begun with devices for chains 8, which is 2 now"):
+                    assert draw("dmala", then, folder=path, **settings).num_draws == 40
 
 
 if __name__ == "__main__":

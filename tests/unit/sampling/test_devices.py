@@ -63,6 +63,11 @@ def test_sites_over_devices_give_the_draws_of_one():
 
 
 @pytest.mark.slow
+def test_a_run_on_eight_devices_survives():
+    on_eight("folder")
+
+
+@pytest.mark.slow
 def test_two_processes_give_the_draws_of_one(tmp_path):
     with socket.socket() as free:
         free.bind(("localhost", 0))

@@ -13,13 +13,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.sharding import Mesh
 
 import discrax as dx
 from discrax import targets
+from discrax.core.devices import Devices
 from discrax.core.files import UnusableFile
+from discrax.sampling.fingerprint import surroundings
 from discrax.sampling.folder import FolderPlace
 from discrax.sampling.run_files import read_npz
 from discrax.sampling.stored_array import StoredArray, import_zarr, write_draws
+from discrax.sampling.together import sample_together
 
 from ..faulty_files import faulty_files
 from ..helpers import OneFlip
@@ -105,6 +109,26 @@ def test_stored_draws_are_indexed_as_arrays_are(whole, stored, index):
     np.testing.assert_array_equal(stored[0].draws[index], whole.draws[index])
 
 
+def test_arviz_reads_draws_when_they_are_used(monkeypatch, whole, stored):
+    read, original = [], StoredArray._read
+
+    def note(self, chains, draws):
+        read.append((self._path.parent.name, self._path.name, draws))
+        return original(self, chains, draws)
+
+    monkeypatch.setattr(StoredArray, "_read", note)
+    tree, expected = stored[0].to_arviz(), whole.to_arviz()
+    assert {(group, name) for group, name, _ in read} <= {("draws", "log_weight")}  # whether draws count the same
+    read.clear()
+    last = tree["posterior"]["x"].isel(draw=slice(-3, None))
+    assert not read
+    np.testing.assert_array_equal(last.values, whole.draws[:, -3:])
+    assert read == [("draws", "x", range(27, 30))]
+    for group in expected.children:
+        for name, values in expected[group].data_vars.items():
+            assert values.identical(tree[group][name].load())
+
+
 @pytest.mark.parametrize("shape", [(1,), (7,), (8,), (9,), (3, 5)])
 def test_bits_come_back_for_any_number_of_sites(tmp_path, shape):
     draws = np.random.default_rng(0).integers(0, 2, (2, 10, *shape)).astype(np.int8)
@@ -147,6 +171,29 @@ def test_a_run_that_dies_in_every_chunk_ends_as_if_it_had_not(tmp_path, monkeypa
                 sample(tmp_path, keep_warmup=True)
     assert dx.load(tmp_path).is_complete
     assert_same(whole, sample(tmp_path, keep_warmup=True))
+
+
+@pytest.mark.parametrize("keep", ["moments", both], ids=["moments", "function"])
+def test_runs_that_share_a_program_survive_together(tmp_path, monkeypatch, keep):
+    edges = np.array([[0, 1], [1, 2], [2, 3]])
+    models = [targets.Ising.graph(edges, coupling, 0.2) for coupling in (0.5, 0.1)]
+    settings = {"num_chains": 3, "num_warmup": 20, "num_samples": 30, "keep": keep}
+
+    def run(folder=None, models=models):
+        return sample_together(list(jax.random.split(KEY, 2)), models, [OneFlip()] * 2, folder=folder, **settings)
+
+    monkeypatch.setattr("discrax.sampling.run.chunk_length", lambda *_: 10)
+    expected = run()
+    for number in (1, 3, 2):
+        with dying(monkeypatch, "commit", number):
+            run(tmp_path)
+    for one, other in zip(expected, run(tmp_path), strict=True):
+        for name in ("kept", "moments", "stats", "warmup_stats"):
+            pairs = zip(*(jax.tree.leaves(getattr(result, name)) for result in (one, other)), strict=True)
+            assert all(np.array_equal(before, after) for before, after in pairs)
+        np.testing.assert_array_equal(one.states.x, other.states.x)
+    with pytest.raises(ValueError, match="another targets"):
+        run(tmp_path, models[:1] * 2)
 
 
 @pytest.mark.parametrize("count", [3, pytest.param(100, marks=pytest.mark.slow)])
@@ -295,6 +342,12 @@ def test_other_versions_are_told(tmp_path, monkeypatch):
         sample(tmp_path)
 
 
+def test_the_number_of_devices_is_told_apart():
+    """What becomes of a run on another number is in `on_eight_devices.py`."""
+    alone, two = surroundings(None), surroundings(Devices(Mesh(np.asarray(jax.devices()[:1] * 2), ("chains",))))
+    assert {name: two[name] for name in two if two[name] != alone[name]} == {"devices for chains": "2"}
+
+
 def test_two_writers_are_one_too_many(tmp_path, monkeypatch):
     original = FolderPlace.write
 
@@ -349,6 +402,12 @@ def test_a_damaged_state_is_told(tmp_path):
     (tmp_path / "state-0.npz").write_bytes(b"nothing")
     with pytest.raises(ValueError, match=r"state-0.npz must be a file of a run"):
         dx.load(tmp_path)
+
+
+def test_a_run_of_several_processes_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(jax, "process_count", lambda: 2)
+    with pytest.raises(ValueError, match="must have one writer, but 2 processes"):
+        sample(tmp_path)
 
 
 def test_zarr_is_named_where_it_is_missing(tmp_path, monkeypatch):

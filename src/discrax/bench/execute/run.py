@@ -1,9 +1,11 @@
 """A run: the cells of some suites, worked on by an executor, each written when it is done.
 
-What has a row is not run again, so a run that was killed goes on where it stopped. Which cells share a program is
+What has a row is not run again, so a run that was killed goes on where it stopped; cells that take long go on too (see
+`cells`). Which cells share a program is
 decided from all cells of the run, whatever is done already, so that a run in two parts gives the rows of one in one.
 """
 
+import shutil
 import time
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import AbstractContextManager, closing
@@ -17,7 +19,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import jax
 
 from discrax.bench.execute import store
-from discrax.bench.execute.cells import run_cells, shape_key
+from discrax.bench.execute.cells import BEGUN, begun_folder, run_cells, shape_key
 from discrax.bench.execute.executors import Executor, get_executor
 from discrax.bench.execute.program import program_of
 from discrax.bench.execute.store import Standing
@@ -110,6 +112,8 @@ def run_suites(
         except KeyboardInterrupt:
             is_complete = False
         after = _standings(folder, cells)
+        if is_complete:
+            shutil.rmtree(folder / BEGUN, ignore_errors=True)  # what other programs have begun
     failed = sum(standing.is_failed for standing in after.values())
     seconds = time.perf_counter() - begin
     return RunReport(folder, len(cells), len(before), len(after) - failed, failed, seconds, is_complete)
@@ -243,9 +247,10 @@ def work(folder: str, job: Job) -> Outcome:
     with Interrupts() as interrupts:
         for batch in job:
             try:
-                for rows in run_cells(batch):
+                for rows in run_cells(batch, Path(folder)):
                     store.write_rows(Path(folder), rows)
                     count += 1
+                shutil.rmtree(begun_folder(Path(folder), batch), ignore_errors=True)
             except UnusableFile as error:
                 return Outcome(count, str(error))
             interrupts.raise_if_requested()

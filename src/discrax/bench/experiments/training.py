@@ -29,7 +29,7 @@ from jaxtyping import Integer
 
 from discrax.bench.experiments.data import cache_folder
 from discrax.bench.plan.cell import Budget, Cell
-from discrax.bench.plan.measure import Measured, Number, Timing, experiment, series, target_of
+from discrax.bench.plan.measure import Measured, Number, Timing, experiment, folder_of_cell, series, target_of
 from discrax.core.files import write_whole
 from discrax.core.target import Target
 from discrax.data import Images, load_images
@@ -42,6 +42,7 @@ from discrax.learn.mixing import snapshots as snapshots_of
 from discrax.learn.training import Trained, pcd
 
 Kept = TypeVar("Kept")
+_LONG = 1000  # updates that are worth checkpoints
 
 
 @lru_cache(maxsize=4)
@@ -180,7 +181,9 @@ def mixing_from_noise(cell: Cell) -> Measured:
 
 
 def train_cell(cell: Cell, model: Target, data: Any, **settings: Any) -> Trained:
-    """Trains a model with the sampler, tuning and budget of a cell."""
+    """Trains a model with the sampler, tuning and budget of a cell; long training that was killed goes on."""
+    every, out = max(1, cell.budget.num_samples // 20), folder_of_cell()
+    out = out if cell.budget.num_samples >= _LONG else None
     trained = pcd(
         jax.random.key(cell.seed),
         model,
@@ -189,7 +192,10 @@ def train_cell(cell: Cell, model: Target, data: Any, **settings: Any) -> Trained
         num_updates=cell.budget.num_samples,
         batch_size=cell.budget.num_chains,
         adaptation=cell.make_adapter(),
-        every=max(1, cell.budget.num_samples // 20),
+        every=every,
+        out=out,
+        save_every=5 * every,
+        resume=out is not None and any((out / "checkpoints").glob("*.npz")),
         progress=False,
         **settings,
     )

@@ -1,8 +1,11 @@
 """What a cell measures: numbers, out of draws (`Measure`) or in a way of its own (`Experiment`)."""
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import lru_cache, wraps
+from pathlib import Path
 from typing import Any, Concatenate, NamedTuple, ParamSpec
 
 from discrax.bench.plan.cell import Call, Cell
@@ -60,6 +63,24 @@ class Measure(NamedTuple):
 
     keep: Callable[[Target], Any]  # what `sample` is to keep
     numbers: Callable[[Cell, Result], list[Number]]
+
+
+_folder_of_cell: ContextVar[Path | None] = ContextVar("folder_of_cell", default=None)
+
+
+@contextmanager
+def going_on_in(folder: Path | None) -> Iterator[None]:
+    """For the time of a `with` block the cell that is run may keep what it has in a folder of its own."""
+    token = _folder_of_cell.set(folder)
+    try:
+        yield
+    finally:
+        _folder_of_cell.reset(token)
+
+
+def folder_of_cell() -> Path | None:
+    """Where an experiment may keep what it has: if it is killed, the same cell finds it there again."""
+    return _folder_of_cell.get()
 
 
 @lru_cache(maxsize=64)

@@ -1,0 +1,231 @@
+"""Searches with a folder: the file of the best so far is whole at any time, and the same call goes on from it."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from contextlib import contextmanager, suppress
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import discrax as dx
+from discrax.core.files import UnusableFile
+from discrax.problems import MIS, Custom, MaxCut
+from discrax.problems.generators import erdos_renyi, rb_model
+from discrax.solving import Solution, clock, folder, search, solve, solve_many, solver
+
+from ..faulty_files import faulty_files
+from .clocks import Hands
+
+KEY = jax.random.key(2)
+PROBLEM = MIS(rb_model(8, 4, 0.25, seed=1, is_planted=True))
+OTHER = MIS(rb_model(8, 4, 0.25, seed=2, is_planted=True))
+SITES = {"num_steps": 400, "num_chains": 2, "method": "sites"}
+
+
+@pytest.fixture(autouse=True)
+def hands(monkeypatch):
+    """Every look at the clock takes a millisecond; reports come, and files are written, after a few looks."""
+    hands = Hands(tick=1e-3)
+    monkeypatch.setattr(solver, "Clock", hands.make)
+    monkeypatch.setattr(clock, "_SECONDS_BETWEEN_REPORTS", 0.01)
+    monkeypatch.setattr(clock, "_SHARE_OF_REPORTS", 1.0)
+    monkeypatch.setattr(search, "_SECONDS_BETWEEN_FILES", 0.01)
+    return hands
+
+
+class Killed(BaseException):
+    """Nobody catches it, as nobody catches SIGKILL."""
+
+
+@contextmanager
+def dying(monkeypatch, number):
+    """The process ends when the n-th file is to be written."""
+    left, original = [number], folder.write_npz
+
+    def die(*arguments):
+        left[0] -= 1
+        if left[0] == 0:
+            raise Killed
+        original(*arguments)
+
+    with monkeypatch.context() as patch, suppress(Killed):
+        patch.setattr(folder, "write_npz", die)
+        yield
+
+
+def forbid_searching(monkeypatch):
+    monkeypatch.setattr(search.Search, "run", lambda *_: pytest.fail("there was nothing to search"))
+
+
+def test_a_folder_has_the_solution_that_is_returned(tmp_path):
+    found, there = solve(KEY, PROBLEM, folder=tmp_path, **SITES), Solution.load(tmp_path, PROBLEM)
+    assert found.to_dict() == there.to_dict()
+    assert there.is_complete
+    np.testing.assert_array_equal(found.history.rows, there.history.rows)
+    assert solve(KEY, PROBLEM, **SITES).objective == found.objective
+
+
+@pytest.mark.parametrize("method", ["sites", "anneal"])
+def test_a_search_that_is_killed_goes_on(tmp_path, monkeypatch, method):
+    settings = SITES | {"method": method} | ({"sampler": "gibbs"} if method == "anneal" else {})
+    with dying(monkeypatch, 3):
+        solve(KEY, PROBLEM, folder=tmp_path, **settings)
+    before = Solution.load(tmp_path, PROBLEM)
+    assert not before.is_complete
+    assert 0 < before.num_steps < 400
+    assert before.objective == PROBLEM.objective(before.state)
+    assert before.is_feasible
+    after = solve(KEY, PROBLEM, folder=tmp_path, **settings)
+    assert (after.num_steps, after.is_complete) == (400, True)
+    assert after.objective >= before.objective
+    assert (np.diff(after.history.num_steps) >= 0).all()
+    assert after.seconds > before.seconds
+
+
+def test_nothing_found_is_lost(tmp_path, monkeypatch):
+    """The second part of a search that finds nothing returns what the first had found."""
+    found = solve(KEY, PROBLEM, folder=tmp_path, **SITES)
+    seen = []
+
+    def idle(self, init):
+        seen.append(init[0])
+        return iter(())
+
+    monkeypatch.setattr(search.Search, "_reports", idle)
+    monkeypatch.setattr(PROBLEM.__class__, "repair", lambda self, x: np.zeros_like(x))
+    again = solve(KEY, PROBLEM, folder=tmp_path, **SITES | {"num_steps": 500})
+    assert again.objective == found.objective
+    assert PROBLEM.model.value(seen[0]).max() == pytest.approx(found.objective)
+
+
+def test_a_finished_search_is_returned_and_a_longer_one_extends_it(tmp_path, monkeypatch):
+    first = solve(KEY, PROBLEM, folder=tmp_path, **SITES)
+    with monkeypatch.context() as patch:
+        forbid_searching(patch)
+        assert solve(KEY, PROBLEM, folder=tmp_path, **SITES).to_dict() == first.to_dict()
+    longer = solve(KEY, PROBLEM, folder=tmp_path, **SITES | {"num_steps": 500})
+    assert (longer.num_steps, longer.is_complete) == (500, True)
+    with monkeypatch.context() as patch:
+        forbid_searching(patch)
+        assert solve(KEY, PROBLEM, folder=tmp_path, **SITES | {"num_steps": 450}).num_steps == 500
+
+
+def test_seconds_that_were_spent_are_not_spent_again(tmp_path, monkeypatch, hands):
+    """Two problems, one after the other: one has its half, the other was killed in the middle of its own."""
+    settings = {"seconds": 2.0, "num_chains": 2, "method": "temper", "num_rungs": 2, "sampler": "gibbs"}
+    settings["folder"] = tmp_path
+    counts, original = [0, 0], folder.write_npz
+
+    def die_in_the_second(path, *arguments):
+        counts["best-1" in path.name] += 1
+        if counts[1] == 10:
+            raise Killed
+        original(path, *arguments)
+
+    with monkeypatch.context() as patch, suppress(Killed):
+        patch.setattr(folder, "write_npz", die_in_the_second)
+        solve_many(KEY, [PROBLEM, OTHER], **settings)
+    first, second = (Solution.load(tmp_path, problem, i) for i, problem in enumerate((PROBLEM, OTHER)))
+    assert (first.is_complete, second.is_complete) == (True, False)
+    begin = hands.time
+    again = solve_many(KEY, [PROBLEM, OTHER], **settings)
+    assert again[0].to_dict() == first.to_dict()
+    assert second.seconds < again[1].seconds == pytest.approx(1.0, abs=0.1)
+    assert hands.time - begin == pytest.approx(1.0 - second.seconds, abs=0.1)
+
+
+def test_a_custom_problem_is_known_by_its_code(tmp_path):
+    def problem(weight):
+        return Custom(lambda e: -weight * jnp.square(e - 1).sum(), dx.Binary(4))
+
+    settings = {"num_steps": 10, "num_chains": 2, "method": "anneal", "sampler": "gibbs"}
+    found = solve(KEY, problem(1.0), folder=tmp_path, **settings)
+    assert Solution.load(tmp_path, problem(1.0)).objective == found.objective
+    with pytest.raises(ValueError, match="of another one"):
+        Solution.load(tmp_path, problem(2.0))
+
+
+# --- what goes wrong ---
+
+
+def test_another_problem_is_refused(tmp_path):
+    solve(KEY, PROBLEM, folder=tmp_path, **SITES)
+    for other in (OTHER, MaxCut(PROBLEM.graph), MIS(PROBLEM.graph, penalty=2.0)):
+        with pytest.raises(ValueError, match=r"must be of the problem that is asked for.*give this one a folder"):
+            solve(KEY, other, folder=tmp_path, **SITES)
+    assert Solution.load(tmp_path, PROBLEM).is_complete
+
+
+def test_unusable_folders_are_told(tmp_path, monkeypatch):
+    with pytest.raises(FileNotFoundError, match="must hold a search"):
+        Solution.load(tmp_path, PROBLEM)
+    with faulty_files(tmp_path, "denied", at=1), pytest.raises(UnusableFile, match="permission denied"):
+        solve(KEY, PROBLEM, folder=tmp_path / "search", **SITES)
+    writing = pytest.raises(UnusableFile, match=f"process {os.getpid()} .* is writing there")
+    with folder.SearchFolder(tmp_path, [PROBLEM], clock.SearchBudget()), writing:
+        solve(KEY, PROBLEM, folder=tmp_path, **SITES)
+    (tmp_path / "thesis.tex").touch()
+    with pytest.raises(UnusableFile, match="must be empty or hold a search"):
+        solve(KEY, PROBLEM, folder=tmp_path, **SITES)
+    (tmp_path / "best-0.npz").write_bytes(b"nothing")
+    with pytest.raises(ValueError, match=r"best-0.npz .* cannot be read"):
+        solve(KEY, PROBLEM, folder=tmp_path, **SITES)
+
+
+def test_a_full_disk_is_told_and_what_was_found_is_returned(tmp_path):
+    with faulty_files(tmp_path / "counted") as faults:
+        solve(KEY, PROBLEM, folder=tmp_path / "counted", **SITES)
+    full = faulty_files(tmp_path / "full", "full", at=int(0.8 * faults.count))
+    with full, pytest.warns(UserWarning, match=r"no space left.*goes on"):
+        found = solve(KEY, PROBLEM, folder=tmp_path / "full", **SITES)
+    assert found.is_complete
+    assert not Solution.load(tmp_path / "full", PROBLEM).is_complete
+
+
+CHILD = """
+    import sys, jax
+    from discrax.problems import MaxCut
+    from discrax.problems.generators import erdos_renyi
+    from discrax.solving import folder, search, solve
+
+    search._SECONDS_BETWEEN_FILES = 0.0
+    write = folder.write_npz
+
+    def announce(*arguments):
+        print("now", flush=True)
+        write(*arguments)
+
+    folder.write_npz = announce
+    problem = MaxCut(erdos_renyi(200, 0.1, seed=0))
+    solve(jax.random.key(0), problem, seconds=1.5, num_chains=4, method="sites", folder=sys.argv[1])
+"""
+
+
+@pytest.mark.slow
+def test_kills_leave_a_whole_file(tmp_path):
+    """SIGKILL in or soon after a write: what is there is read, and never gets worse."""
+    count = 15
+    rng, problem, best = random.Random(0), MaxCut(erdos_renyi(200, 0.1, seed=0)), -np.inf
+    for kills in range(count + 1):
+        command = [sys.executable, "-c", textwrap.dedent(CHILD), str(tmp_path)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as child:
+            for _ in range(rng.randrange(1, 5) if kills < count else 10**6):
+                if not child.stdout.readline():
+                    break
+            if kills < count:
+                time.sleep(rng.uniform(0, 0.01))
+                child.send_signal(signal.SIGKILL)
+        assert child.returncode in (0, -signal.SIGKILL)
+        if (tmp_path / "best-0.npz").exists():  # the first may have been killed in its first write
+            found = Solution.load(tmp_path, problem)
+            assert found.objective == problem.objective(found.state)
+            assert found.objective >= best
+            best = found.objective
+    assert found.is_complete
