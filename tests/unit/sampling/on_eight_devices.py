@@ -1,6 +1,5 @@
 """Run by `test_devices.py` in a process of its own, as JAX counts its devices once: python on_eight_devices.py CASE"""
 
-import os
 import sys
 from contextlib import suppress
 from functools import partial
@@ -105,13 +104,6 @@ def solve():
                 assert (a.objective, a.num_steps) == (b.objective, b.num_steps)
                 np.testing.assert_array_equal(a.state, b.state)
                 assert a.history.mean[-1] == b.history.mean[-1]  # of the last states of all chains
-
-
-def folder():
-    """Stopped after 20 draws on eight devices, extended on two: the draws of one device that was never stopped."""
-    one, place = draw("dmala", None), {"folder": os.environ["FOLDER"], "chunk_size": 10}
-    draw("dmala", 8, num_samples=20, **place)
-    np.testing.assert_array_equal(one.draws, np.asarray(draw("dmala", 2, **place).draws))
 
 
 def moments():

@@ -53,11 +53,6 @@ def test_other_verbs_on_two_and_eight_devices_give_what_they_give_on_one(case):
 
 
 @pytest.mark.slow
-def test_a_run_on_eight_devices_goes_on_from_its_folder(tmp_path):
-    on_eight("folder", FOLDER=str(tmp_path))
-
-
-@pytest.mark.slow
 def test_sites_over_devices_give_the_draws_of_one():
     on_eight("sites")
 
