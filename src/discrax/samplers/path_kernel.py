@@ -29,11 +29,11 @@ class PathKernel(Kernel):
     def prepare(self, target: Target, *, tuning: bool, draws: Any = None) -> tuple["PathKernel", None]:
         """With the capacity that suits its present length, and with `tuning` room to grow."""
         n, length = target.space.num_sites, float(self.path_length)
-        if tuning and longest(self.capacity, n) >= min(n, 1.25 * length) and self.capacity > 1:
-            return self, None
         # Warm-up starts with room for about the most efficient length and grows by factors of four where that is too
         # little.
         least = 2 * int(np.ceil(n**self.exponent)) if tuning else 1
+        if tuning and self.capacity >= min(n, least) and longest(self.capacity, n) >= min(n, 1.25 * length):
+            return self, None
         capacity = capacity_for(length, room=4 if tuning else 1.25, least=least)
         return replaced(self, capacity=min(capacity, n)), None
 

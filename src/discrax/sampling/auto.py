@@ -285,7 +285,10 @@ def _begin(
 
 def _cannot_win(sampler: str | Kernel, target: Target, trials: Sequence[Trial], num_chains: int) -> bool:
     """Whether a step that changes a known number of sites would have to be much faster than any seen, to win."""
-    kernel = build_kernel(sampler, target)
+    try:
+        kernel = build_kernel(sampler, target)
+    except Exception:  # what is wrong with it is told when it is tried
+        return False
     if not trials or not isinstance(kernel.sites_changed, int):
         return False
     fastest = min(trial.seconds_per_step for trial in trials) / _FASTER
