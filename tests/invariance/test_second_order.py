@@ -9,9 +9,8 @@ from jaxtyping import Array, Float
 
 import discrax as dx
 from discrax.adaptation.windows import turn
-from discrax.core.kernel import State, replaced
+from discrax.core.kernel import replaced
 from discrax.curvature.metric import DenseRoot, Edges, Metric, SparseRoot
-from discrax.samplers.factorised import factorised_step
 from discrax.samplers.langevin import total_log_rate
 from invariance.exactness import THRESHOLD, assert_exact, invariance_p_value, selected
 from invariance.kernels import WEIGHTS, AnyWeight
@@ -147,12 +146,9 @@ class TimeOfTheOtherState(dx.Kernel):
         return self.kernel.init(target, x)
 
     def step(self, key, target, state):
-        def logits(there: State):
-            time = self.kernel.step_size / jnp.exp(total_log_rate(target, state, self.kernel.balancing))
-            kernel = dx.samplers.dlmc(1.0, self.kernel.balancing, per_rate=False)
-            return kernel.with_knobs(step_size=time).logits(target, there)
-
-        return factorised_step(key, target, state, logits(state), lambda there: (logits(there), 0.0))
+        time = self.kernel.step_size / jnp.exp(total_log_rate(target, state, self.kernel.balancing))
+        kernel = dx.samplers.dlmc(1.0, self.kernel.balancing, per_rate=False)
+        return kernel.with_knobs(step_size=time).step(key, target, state)
 
 
 @pytest.mark.slow

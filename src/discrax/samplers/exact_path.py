@@ -11,6 +11,10 @@ a move may be undone. The reverse path meets the same states with the opposite r
 
 l_r the log-ratio of move r. For a balanced g the bracket is 0. LB (Zanella, 2020) is R = 1; longer paths cost R
 evaluations of a neighbourhood. R is `path_length` rounded at random, independently of the state.
+
+Z hardly differs between neighbours where sites are many, so paths of thousands of sites would still be accepted. But R
+moves in one step go no further than R steps of one move each, which are accepted too, and cost as much, one after the
+other: warm-up makes no path longer than 32.
 """
 
 from typing import ClassVar, NamedTuple
@@ -38,6 +42,8 @@ from discrax.samplers.balancing import Balancing, get_balancing
 from discrax.samplers.locally_balanced import log_weights
 from discrax.samplers.path_kernel import initial_length
 from discrax.samplers.selection import draw_length, draw_with_replacement
+
+_LONGEST = 32  # path that warm-up makes
 
 
 class LB(Kernel):
@@ -75,7 +81,8 @@ class ExactPAS(LB):
         return _step(self.balancing, length, for_step, target, state)
 
     def knobs(self, target: Target) -> dict[str, Knob]:
-        return {"path_length": Knob(self.path_length, 1.0, target.space.num_sites, rate=self.target_rate)}
+        most = min(_LONGEST, target.space.num_sites)
+        return {"path_length": Knob(self.path_length, 1.0, most, rate=self.target_rate)}
 
 
 class Move(NamedTuple):
@@ -110,7 +117,6 @@ class _Neighbours(NamedTuple):
     ratios: Float[Array, "n ..."]  # l
     site_weights: Float[Array, " n"]  # log sum_c w
     move_weights: Float[Array, "n ..."]  # log w
-    log_total: Float[Array, ""]  # log Z
     is_invalid: Bool[Array, ""]
 
 
@@ -148,7 +154,8 @@ def _step(
         )
 
     path = lax.fori_loop(0, length, extend, _Path(state, here, nothing, nothing, here.is_invalid))
-    totals = jnp.where(jnp.isneginf(path.log_weight_ratio), 0, here.log_total - path.neighbours.log_total)
+    log_z = logsumexp(here.site_weights) - logsumexp(path.neighbours.site_weights)
+    totals = jnp.where(jnp.isneginf(path.log_weight_ratio), 0, log_z)
     decision = decide(for_decision, path.log_prob_change, path.log_weight_ratio + totals)
     after = select(decision.is_accepted, path.end, state)
     jump = jnp.where(decision.is_accepted, space.distance(state.x, path.end.x), 0)
@@ -161,7 +168,7 @@ def _neighbours(balancing: Balancing, target: Target, state: State) -> _Neighbou
     is_invalid = jnp.isnan(ratios) | jnp.isposinf(ratios)
     ratios = jnp.where(is_invalid, -jnp.inf, ratios)  # a neighbour without a probability is not drawn
     site_weights, move_weights = log_weights(balancing, target.space, state.x.reshape(-1), ratios)
-    return _Neighbours(ratios, site_weights, move_weights, logsumexp(site_weights), jnp.any(is_invalid))
+    return _Neighbours(ratios, site_weights, move_weights, jnp.any(is_invalid))
 
 
 def _move_to(target: Target, state: State, y: Integer[Array, "*shape"], site: Int[Array, ""]) -> State:

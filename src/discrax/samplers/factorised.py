@@ -65,16 +65,32 @@ def factorised_step(
         y = materialised(jnp.where(flips, 1 - x, x))
     else:
         y = materialised(draw_levels(bits, logits).astype(space.dtype))
+
+    def log_ratio(there: State) -> Float[Array, ""]:
+        back_logits, extra = reverse(there)
+        return log_proposal_ratio(space, x, y, logits, back_logits) + extra
+
+    return judge(for_decision, target, state, y, log_ratio if is_adjusted else None)
+
+
+def judge(
+    key: PRNGKeyArray,
+    target: Target,
+    state: State,
+    y: Integer[Array, " n"],
+    log_ratio: Callable[[State], Float[Array, ""]] | None,
+) -> tuple[State, Info]:
+    """Evaluates the target at y, and accepts or rejects; `log_ratio` gives log q(x | y) - log q(y | x) from there."""
+    space = target.space
     proposal = evaluate(target, y.reshape(space.shape))
     there = State(y.reshape(space.shape), proposal.log_prob, proposal.ratios)
     change = temper(target, there.log_prob - state.log_prob)
-    if is_adjusted:
-        back_logits, extra = reverse(there)
-        decision = decide(for_decision, change, log_proposal_ratio(space, x, y, logits, back_logits) + extra)
+    if log_ratio is not None:
+        decision = decide(key, change, log_ratio(there))
     else:
-        decision = decide(for_decision, jnp.where(change > -jnp.inf, jnp.maximum(change, 0), change))
+        decision = decide(key, jnp.where(change > -jnp.inf, jnp.maximum(change, 0), change))
     after = select(decision.is_accepted, there, state)
-    jump = jnp.where(decision.is_accepted, space.distance(x, y), 0)
+    jump = jnp.where(decision.is_accepted, space.distance(state.x.reshape(-1), y), 0)
     return after, scalar_info(decision.accept_prob, decision.is_accepted, jump, 1, decision.is_invalid)
 
 

@@ -139,8 +139,15 @@ class Quadratic(ExactRatios, LocalChanges, RatioUpdates, Rearrangeable, Coloured
     ) -> Float[Array, ""]:
         z = self.space.embed(codes) - self.space.embed(x.reshape(-1)[sites])
         z = z.reshape(sites.shape[0], -1)
-        h = self._fields_at(x, sites).reshape(z.shape)
-        return jnp.sum(z * h) + jnp.sum(self.coupling.among(sites) * jnp.sum(z[:, None] * z[None, :], -1)) / 2
+        h, k = self._fields_at(x, sites).reshape(z.shape), len(z)
+        if isinstance(self.coupling, Dense) or 8 * k * k <= self.space.num_sites:
+            return jnp.sum(z * h) + jnp.sum(self.coupling.among(sites) * jnp.sum(z[:, None] * z[None, :], -1)) / 2
+        # Where all pairs are more work than a copy of the state: J z at the sites is the change of their fields.
+        flat = x.reshape(-1)
+        y = (
+            flat.at[sites].add(codes - flat[sites]).reshape(x.shape)
+        )  # a site that comes twice changes nothing once more
+        return jnp.sum(z * (h + self._fields_at(y, sites).reshape(z.shape))) / 2
 
     def _fields_at(self, x: Integer[Array, "*shape"], sites: Int[Array, " k"]) -> Float[Array, "k ..."]:
         indices, weights = self.coupling.neighbours(sites)

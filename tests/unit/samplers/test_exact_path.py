@@ -204,7 +204,7 @@ def test_path_length_is_its_log_scale():
     assert float(scale_of(LARGE, kernel)[1]) == pytest.approx(np.log(3.7), abs=1e-6)
     assert float(with_scale(LARGE, kernel, jnp.float32(1.5))[0].path_length) == pytest.approx(np.exp(1.5), rel=1e-5)
     assert float(with_scale(LARGE, kernel, jnp.float32(-3.0))[0].path_length) == 1
-    assert float(with_scale(LARGE, kernel, jnp.float32(9.0))[0].path_length) == 50
+    assert float(with_scale(LARGE, kernel, jnp.float32(9.0))[0].path_length) == 32  # of 50 sites: more do not pay
 
 
 @pytest.mark.usefixtures("as_a_user")

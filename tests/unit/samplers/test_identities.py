@@ -141,17 +141,13 @@ def test_short_times_agree_to_first_order(space, weight):
         step_size = float(target.space.smallest_squared_move) / (-2 * np.log(tau))
         langevin = langevin_logits(target, state, dmala(1.0, weight).balancing, jnp.float32(1 / step_size))
         rates = tau * np.exp(dmala(1.0, weight).balancing(effective_ratios(target, x, state.cache)))
-        worst = []
-        for logits in (
-            langevin,
-            *(build(tau, weight, per_rate=False).logits(target, state) for build in (dlmc, dlmcf)),
-        ):
-            if target.space.has_two_levels:
-                moves, relative = np.asarray(jax.nn.sigmoid(logits)), rates
-            else:
-                away = np.arange(3) != np.asarray(x)[:, None]
-                moves, relative = np.asarray(jax.nn.softmax(logits, axis=-1))[away], np.asarray(rates)[away]
-            worst.append(np.max(np.abs(moves / relative - 1)))
+        two_levels = target.space.has_two_levels
+        away = np.ones(x.shape, bool) if two_levels else np.arange(3) != np.asarray(x)[:, None]
+        probabilities = (
+            jax.nn.sigmoid(langevin) if two_levels else jax.nn.softmax(langevin, axis=-1),
+            *(build(tau, weight, per_rate=False).chances(target, state).probs.T for build in (dlmc, dlmcf)),
+        )
+        worst = [np.max(np.abs(np.asarray(moves)[away] / np.asarray(rates)[away] - 1)) for moves in probabilities]
         errors.append(worst)
     errors = np.array(errors)
     assert (errors[0] < 0.3).all()
@@ -162,16 +158,16 @@ def test_interpolation_with_barkers_weight_is_lazy_parallel_gibbs():
     """p_flip = (1 - e^-tau) sigmoid(delta)."""
     target, tau = target_on("spin"), 0.8
     state = start_state(target, jnp.array([0, 1, 1, 0], jnp.int8))
-    logits = dlmc(tau, "ratio", per_rate=False).logits(target, state)
+    flips = dlmc(tau, "ratio", per_rate=False).chances(target, state).probs
     expected = (1 - np.exp(-tau)) * np.asarray(jax.nn.sigmoid(state.cache))
-    np.testing.assert_allclose(jax.nn.sigmoid(logits), expected, rtol=1e-4)
+    np.testing.assert_allclose(flips, expected, rtol=1e-5)
 
 
 def test_a_long_interpolation_resamples_every_site():
     target = target_on("categorical")
     state = start_state(target, jnp.array([0, 1, 2, 0], jnp.int8))
-    logits = dlmc(1e6, per_rate=False).logits(target, state)
-    np.testing.assert_allclose(jax.nn.softmax(logits, -1), jax.nn.softmax(state.cache, -1), atol=1e-5)
+    levels = dlmc(1e6, per_rate=False).chances(target, state).probs
+    np.testing.assert_allclose(levels.T, jax.nn.softmax(state.cache, -1), atol=1e-5)
 
 
 def test_time_counts_expected_moves():
@@ -179,7 +175,7 @@ def test_time_counts_expected_moves():
     target = target_on("categorical")
     state = start_state(target, jnp.array([0, 1, 2, 0], jnp.int8))
     for build in (dlmc, dlmcf):
-        stays = jax.nn.softmax(build(1e-2).logits(target, state), axis=-1)[np.arange(4), np.array([0, 1, 2, 0])]
+        stays = build(1e-2).chances(target, state).probs[np.array([0, 1, 2, 0]), np.arange(4)]
         assert float(jnp.sum(1 - stays)) == pytest.approx(1e-2, rel=0.02)
 
 
