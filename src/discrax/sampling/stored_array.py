@@ -48,6 +48,13 @@ class StoredArray:
         """Of the values once they are read; on the disk they are compressed."""
         return self.size * self.dtype.itemsize
 
+    @property
+    def chunks(self) -> list[slice]:
+        """The draws that lie in one file, file by file."""
+        length = self._array.chunks[1]
+        ends = [*range(length - self._first % length, self.shape[1], length), self.shape[1]]
+        return [slice(start, end) for start, end in zip([0, *ends], ends, strict=False)]
+
     def __len__(self) -> int:
         return self.shape[0]
 
@@ -157,12 +164,15 @@ def import_zarr() -> Any:
 
 
 def draw_blocks(values: Any) -> Iterator[tuple[slice, Any]]:
-    """Values, (chain, draw, ...), of some draws at a time, and which draws these are."""
+    """Values, (chain, draw, ...), of some draws at a time, and which draws these are; a chunk is read once."""
     per_draw = max(1, values.size // max(1, values.shape[1]))
     length = max(1, _MOST_NUMBERS // per_draw)
-    for first in range(0, values.shape[1], length):
-        place = slice(first, min(first + length, values.shape[1]))
-        yield place, np.asarray(values[:, place])
+    chunks = values.chunks if isinstance(values, StoredArray) else [slice(0, values.shape[1])]
+    for chunk in chunks:
+        block = np.asarray(values[:, chunk])
+        for first in range(chunk.start, chunk.stop, length):
+            place = slice(first, min(first + length, chunk.stop))
+            yield place, block[:, place.start - chunk.start : place.stop - chunk.start]
 
 
 def mean_over_draws(values: Any) -> np.ndarray:

@@ -22,7 +22,7 @@ from discrax.core.files import UnusableFile
 from discrax.sampling.fingerprint import surroundings
 from discrax.sampling.folder import FolderPlace
 from discrax.sampling.run_files import read_npz
-from discrax.sampling.stored_array import StoredArray, import_zarr, write_draws
+from discrax.sampling.stored_array import StoredArray, draw_blocks, import_zarr, write_draws
 from discrax.sampling.together import sample_together
 
 from ..faulty_files import faulty_files
@@ -138,7 +138,12 @@ def test_bits_come_back_for_any_number_of_sites(tmp_path, shape):
     found = StoredArray(group["x"], 0, 10)
     assert (found.shape, found.dtype) == (draws.shape, draws.dtype)
     np.testing.assert_array_equal(found, draws)
-    np.testing.assert_array_equal(StoredArray(group["x"], 3, 5), draws[:, 3:8])
+    part = StoredArray(group["x"], 3, 5)
+    np.testing.assert_array_equal(part, draws[:, 3:8])
+    assert part.chunks == [slice(0, 1), slice(1, 5)]
+    blocks = list(draw_blocks(part))
+    assert [place for place, _ in blocks] == part.chunks
+    np.testing.assert_array_equal(np.concatenate([block for _, block in blocks], axis=1), part)
     assert group["x"].dtype == np.uint8
 
 
@@ -229,44 +234,59 @@ def test_tuning_goes_on_where_it_was(tmp_path, monkeypatch, sampler):
 
 
 LATTICE, LONG = ((6, 6), 0.2), {"num_chains": 4, "num_warmup": 300, "num_samples": 1000, "keep_warmup": True}
-CHILD = """
-    import sys
+SERVER = """
+    import os, sys
     import jax
-    jax.config.update("jax_compilation_cache_dir", sys.argv[2])
+    jax.config.update("jax_compilation_cache_dir", sys.argv[1])
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+    import zarr.codecs
     import discrax as dx
     from discrax.sampling.folder import FolderPlace
+    sample, lattice = dx.sample, dx.targets.Ising.lattice  # all is imported here, once
 
     for method in ("write", "commit"):
         def announce(self, *arguments, original=getattr(FolderPlace, method)):
             print("now", flush=True)
             return original(self, *arguments)
         setattr(FolderPlace, method, announce)
-    target = dx.targets.Ising.lattice(*LATTICE)
-    dx.sample(jax.random.key(0), target, sys.argv[3], chunk_size=50, folder=sys.argv[1], **LONG)
+    for folder in sys.stdin:
+        child = os.fork()
+        if not child:
+            sample(jax.random.key(0), lattice(*LATTICE), sys.argv[2], chunk_size=50, folder=folder.strip(), **LONG)
+            os._exit(0)
+        print("child", child, flush=True)
+        print("ended", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
 
 
 @pytest.mark.optimised
 @pytest.mark.parametrize(("count", "sampler"), [(2, "dmala"), pytest.param(50, "pas", marks=pytest.mark.slow)])
 def test_kills_change_nothing(tmp_path, count, sampler):
-    """SIGKILL in or soon after a write of one of the next chunks, each time; runs that end are followed by others."""
+    """SIGKILL in or soon after a write of one of the next chunks, each time; runs that end are followed by others.
+
+    A server imports the library once and forks a child for every kill.
+    """
     rng, kills, finished = random.Random(0), 0, 0
-    code = textwrap.dedent(CHILD).replace("*LATTICE", f"*{LATTICE}").replace("**LONG", f"**{LONG}")
+    code = textwrap.dedent(SERVER).replace("*LATTICE", f"*{LATTICE}").replace("**LONG", f"**{LONG}")
+    command = [sys.executable, "-W", "ignore", "-c", code, os.environ["DISCRAX_TESTS_COMPILED"], sampler]
     is_running = True
-    while kills < count or is_running:
-        arguments = [str(tmp_path / str(finished)), os.environ["DISCRAX_TESTS_COMPILED"], sampler]
-        with subprocess.Popen([sys.executable, "-c", code, *arguments], stdout=subprocess.PIPE) as child:
-            for _ in range(rng.randrange(1, 8) if kills < count else 10**6):
-                if not child.stdout.readline():
-                    break
-            if kills < count:
-                time.sleep(rng.uniform(0, 0.02))
-                child.send_signal(signal.SIGKILL)  # nothing happens if it has ended
-            is_running = child.wait() != 0
-        kills, finished = kills + is_running, finished + (not is_running)
-        assert child.returncode in (0, -signal.SIGKILL)
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
+        while kills < count or is_running:
+            print(tmp_path / str(finished), file=server.stdin, flush=True)
+            _, child = server.stdout.readline().split()
+            left = rng.randrange(1, 8) if kills < count else 10**6
+            while not (said := server.stdout.readline()).startswith("ended"):
+                assert said == "now\n"
+                left -= 1
+                if left == 0:
+                    time.sleep(rng.uniform(0, 0.02))
+                    with suppress(ProcessLookupError):  # it has ended
+                        os.kill(int(child), signal.SIGKILL)
+            code = int(said.split()[1])
+            assert code in (0, -signal.SIGKILL)
+            kills, finished, is_running = kills + (code != 0), finished + (code == 0), code != 0
+        server.stdin.close()
     expected = dx.sample(KEY, targets.Ising.lattice(*LATTICE), sampler, **LONG)
     for number in range(finished):
         assert_same(expected, dx.load(tmp_path / str(number)))
