@@ -23,7 +23,6 @@ from typing import ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
-from jax import lax
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Bool, Float, Int, Integer, PRNGKeyArray
 
@@ -41,6 +40,7 @@ from discrax.samplers.selection import (
     draw_without_replacement,
     is_first,
     longest,
+    running_sums,
 )
 
 
@@ -160,4 +160,5 @@ def _log_remaining(
     never_met = jnp.sum(jnp.where(is_changed, 0, weights))
     met = jnp.where(is_used, weights.at[path].get(mode="clip"), 0)
     # Forwards the sites not yet met are r, r+1, ...; backwards they are r, r-1, ...
-    return largest + jnp.log(never_met + lax.cumsum(met, reverse=not backwards))
+    order = 1 if backwards else -1
+    return largest + jnp.log(never_met + running_sums(met[::order])[::order])

@@ -53,16 +53,26 @@ def inclusive_sums(values: Float[Array, " n"]) -> tuple[Float[Array, "blocks siz
 
     Triangular matrix products: XLA's own cumulative sum is several times slower on both CPU and GPU.
     """
-    n = values.shape[0]
-    size = int(np.ceil(np.sqrt(n)))
+    within = _sums_in_blocks(values)
+    return within, _times_triangle(within[:, -1])
+
+
+def running_sums(values: Float[Array, " n"]) -> Float[Array, " n"]:
+    """Cumulative sums of non-negative numbers, none of them a difference: small ones keep their digits."""
+    within = _sums_in_blocks(values)
+    return (within + _times_triangle(within[:, -1], above=1)[:, None]).reshape(-1)[: values.shape[0]]
+
+
+def _sums_in_blocks(values: Float[Array, " n"]) -> Float[Array, "blocks size"]:
+    n, size = values.shape[0], int(np.ceil(np.sqrt(values.shape[0])))
     blocks = -(-n // size)
-    padded = jnp.pad(values, (0, blocks * size - n)).reshape(blocks, size)
+    return _times_triangle(jnp.pad(values, (0, blocks * size - n)).reshape(blocks, size))
 
-    def cumulative(v, m):
-        return jnp.matmul(v, jnp.asarray(np.triu(np.ones((m, m))), v.dtype), precision=lax.Precision.HIGHEST)
 
-    within = cumulative(padded, size)
-    return within, cumulative(within[:, -1], blocks)
+def _times_triangle(v: Float[Array, "*batch m"], above: int = 0) -> Float[Array, "*batch m"]:
+    """Sums of the entries before each, and of itself; with `above=1` without itself."""
+    m = v.shape[-1]
+    return jnp.matmul(v, jnp.asarray(np.triu(np.ones((m, m)), above), v.dtype), precision=lax.Precision.HIGHEST)
 
 
 def draw_with_replacement(key: PRNGKeyArray, log_weights: Float[Array, " n"], capacity: int) -> Int[Array, " capacity"]:

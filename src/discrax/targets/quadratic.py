@@ -144,9 +144,7 @@ class Quadratic(ExactRatios, LocalChanges, RatioUpdates, Rearrangeable, Coloured
             return jnp.sum(z * h) + jnp.sum(self.coupling.among(sites) * jnp.sum(z[:, None] * z[None, :], -1)) / 2
         # Where all pairs are more work than a copy of the state: J z at the sites is the change of their fields.
         flat = x.reshape(-1)
-        y = (
-            flat.at[sites].add(codes - flat[sites]).reshape(x.shape)
-        )  # a site that comes twice changes nothing once more
+        y = flat.at[sites].add(codes - flat[sites]).reshape(x.shape)  # the padding of a path changes nothing
         return jnp.sum(z * (h + self._fields_at(y, sites).reshape(z.shape))) / 2
 
     def _fields_at(self, x: Integer[Array, "*shape"], sites: Int[Array, " k"]) -> Float[Array, "k ..."]:
