@@ -50,3 +50,8 @@ def check_memory(what: str, num_bytes: float, way_out: str) -> None:
     if num_bytes > there:
         takes, has = (in_bytes(count, "GiB") for count in (num_bytes, there))
         raise ValueError(f"{what} would take about {takes}, but there are {has}; {way_out}.")
+
+
+def num_cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -80,7 +80,8 @@ class _ContinuousTime(Kernel):
             log_forth = jnp.log(_pick(probs, y))  # what was drawn has not underflown
 
         def log_ratio(there: State) -> Float[Array, ""]:
-            back = self.chances(target, there)
+            # Three loops read the ratios: two for Z, and one for the sites.
+            back = self.chances(target, there._replace(cache=materialised(there.cache)))
             if flips is not None:
                 log_back = _log_flips(back, flips)
             else:

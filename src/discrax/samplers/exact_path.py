@@ -121,8 +121,9 @@ class _Neighbours(NamedTuple):
 
 
 class _Path(NamedTuple):
+    """All that a loop carries: chains whose path is over copy it, so it has no more than the end itself."""
+
     end: State
-    neighbours: _Neighbours  # of its end
     log_prob_change: Float[Array, ""]  # sum_r l_r
     log_weight_ratio: Float[Array, ""]  # sum_r [ log g(exp(-l_r)) - log g(exp(l_r)) ]
     is_invalid: Bool[Array, ""]
@@ -133,34 +134,34 @@ def _step(
 ) -> tuple[State, Info]:
     space = target.space
     for_path, for_decision = random.split(key, 2)
-    here, nothing = _neighbours(balancing, target, state), jnp.zeros_like(state.log_prob)
+    nothing = jnp.zeros_like(state.log_prob)
 
     def extend(r, path: _Path) -> _Path:
-        x, neighbours = path.end.x.reshape(-1), path.neighbours
+        x, neighbours = path.end.x.reshape(-1), _neighbours(balancing, target, path.end)
         move = draw_move(random.fold_in(for_path, r), space, x, neighbours.site_weights, neighbours.move_weights)
         # A barred move is drawn where all are, or by rounding: the path stays, and will be rejected.
         is_barred = jnp.isneginf(move.of(neighbours.move_weights))
         log_ratio = jnp.where(is_barred, 0, move.of(neighbours.ratios))
         y = x.at[move.site].set(jnp.where(is_barred, x[move.site], move.level)).reshape(space.shape)
-        end = _move_to(target, path.end, y, move.site)
-        neighbours = _neighbours(balancing, target, end)
         weight_ratio = jnp.where(is_barred, -jnp.inf, balancing(-log_ratio) - balancing(log_ratio))
         return _Path(
-            end,
-            neighbours,
+            _move_to(target, path.end, y, move.site),
             path.log_prob_change + log_ratio,
             path.log_weight_ratio + weight_ratio,
             path.is_invalid | neighbours.is_invalid,
         )
 
-    path = lax.fori_loop(0, length, extend, _Path(state, here, nothing, nothing, here.is_invalid))
-    log_z = logsumexp(here.site_weights) - logsumexp(path.neighbours.site_weights)
+    path = lax.fori_loop(0, length, extend, _Path(state, nothing, nothing, jnp.zeros((), bool)))
+    here, there = (_neighbours(balancing, target, end) for end in (state, path.end))
+    log_z = logsumexp(here.site_weights) - logsumexp(there.site_weights)
     totals = jnp.where(jnp.isneginf(path.log_weight_ratio), 0, log_z)
     decision = decide(for_decision, path.log_prob_change, path.log_weight_ratio + totals)
     after = select(decision.is_accepted, path.end, state)
     jump = jnp.where(decision.is_accepted, space.distance(state.x, path.end.x), 0)
     cost = space.num_sites * (space.num_levels - 1) if offered(target, ExactRatios) is None else 1
-    return after, scalar_info(decision.accept_prob, decision.is_accepted, jump, cost * length, path.is_invalid)
+    return after, scalar_info(
+        decision.accept_prob, decision.is_accepted, jump, cost * length, path.is_invalid | there.is_invalid
+    )
 
 
 def _neighbours(balancing: Balancing, target: Target, state: State) -> _Neighbours:

@@ -11,7 +11,6 @@ no part: all candidates are tried, and one key gives one choice. The program of 
 run is short.
 """
 
-import os
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -29,6 +28,7 @@ from discrax.core.checks import describe, in_words, number
 from discrax.core.driver import Adapter
 from discrax.core.interrupts import Interrupts
 from discrax.core.kernel import Kernel, rated_knob, sites_per_step
+from discrax.core.memory import num_cores
 from discrax.core.observers import Draws, Stats
 from discrax.core.space import Ordinal
 from discrax.core.stochastic import StochasticTarget
@@ -181,7 +181,7 @@ def pilot(
     x = possible_starts(for_init, target, x) if init is None else x
     keys = jax.vmap(random.fold_in, in_axes=(0, None))(keys, jnp.uint32(2**32 - 1))
     waiting = candidates_of(spec, target)
-    at_a_time = min(_AT_A_TIME, os.cpu_count() or 1)
+    at_a_time = min(_AT_A_TIME, num_cores())
     trials, failed, hopeless = [], [], []
     while waiting:
         interrupts.raise_if_requested()

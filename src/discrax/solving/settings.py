@@ -1,6 +1,5 @@
 """What can be said of a search, checked in one place: every mistake ends in a sentence before the search begins."""
 
-import os
 from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Any, NamedTuple
@@ -12,7 +11,7 @@ from jaxtyping import Integer
 from discrax.core.checks import describe, number, whole
 from discrax.core.devices import Devices, find_devices
 from discrax.core.kernel import Kernel
-from discrax.core.memory import check_memory
+from discrax.core.memory import check_memory, num_cores
 from discrax.problems.problem import BinaryQuadratic, Labelling, Problem
 from discrax.solving.clock import SearchBudget
 from discrax.solving.schedules import KINDS, check_betas
@@ -41,7 +40,7 @@ class Settings(NamedTuple):
     def default_chains(self) -> int:
         """The number of chains where it is left open and the objective is cheap."""
         if self.method == "sites":
-            return os.cpu_count() or 1
+            return num_cores()
         return self.even(32 if jax.default_backend() == "cpu" else 256)
 
     def even(self, num_chains: int) -> int:

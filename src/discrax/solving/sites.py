@@ -15,7 +15,6 @@ which makes neighbours exchange equally often.
 """
 
 import functools
-import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
@@ -23,6 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Integer
 
+from discrax.core.memory import num_cores
 from discrax.problems.problem import BinaryQuadratic, Labelling
 from discrax.solving.clock import Clock, Reports, SearchBudget
 from discrax.solving.engine import Report
@@ -64,7 +64,7 @@ def search_by_sites(
     chains = (
         LabelChains(model, num_chains, seed) if isinstance(model, Labelling) else BinaryChains(model, num_chains, seed)
     )
-    num_threads = min(num_chains, num_threads or len(os.sched_getaffinity(0)))
+    num_threads = min(num_chains, num_threads or num_cores())
     plan = _plan(schedule, num_rounds, reheat)
     return _search(chains, init, clock or Clock(budget), betas, plan, num_threads)
 
