@@ -2,8 +2,9 @@
 
 The same run, DMALA on a dense Ising model with its chains spread over the processes by `jax.distributed`, is made by
 one process and by two. All three are started and compile first; then one and two take turns, so that both meet the same
-load of the machine. A time is that of a whole call of `sample`: warm-up, in which every step is told to both, draws,
-and what is collected in the end.
+load of the machine. Steps of warm-up, of which every one is told to both, and draws, which nobody waits for, are timed
+apart; both say something only where nothing else runs. The processor time of a whole call, that of the process which
+took most, is what is left of other load: its ratio is what two cores of one's own could reach if nobody had to wait.
 """
 
 import argparse
@@ -14,6 +15,8 @@ import sys
 import time
 
 import numpy as np
+
+PARTS = ("warm-up", "draws", "processor time")
 
 
 def serve(arguments: argparse.Namespace) -> None:
@@ -33,14 +36,14 @@ def serve(arguments: argparse.Namespace) -> None:
     target = dx.targets.Ising.dense((couplings + couplings.T) * 0.5 / np.sqrt(arguments.sites))
     steps, devices = arguments.steps, None if arguments.number is None else len(jax.devices())
 
-    def run() -> float:
-        begin = time.perf_counter()
+    def run() -> str:
+        begin = time.process_time()
         result = dx.sample(
             jax.random.key(0), target, "dmala", num_chains=arguments.chains, num_warmup=steps // 5,
             num_samples=steps - steps // 5, keep="moments", devices=devices, progress=False,
         )  # fmt: skip
         assert result.is_complete
-        return time.perf_counter() - begin
+        return f"{result.warmup_seconds} {result.seconds} {time.process_time() - begin}"
 
     run()
     print("ready", flush=True)
@@ -63,12 +66,13 @@ def answers(processes: list[subprocess.Popen]) -> list[str]:
     return said
 
 
-def seconds(processes: list[subprocess.Popen]) -> float:
+def seconds(processes: list[subprocess.Popen]) -> np.ndarray:
+    """Of warm-up, of drawing, and of processor time, of the process that took most."""
     for process in processes:
         assert process.stdin is not None
         process.stdin.write("\n")
         process.stdin.flush()
-    return max(map(float, answers(processes)))
+    return np.array([list(map(float, said.split())) for said in answers(processes)]).max(axis=0)
 
 
 def compare(arguments: argparse.Namespace) -> None:
@@ -81,28 +85,38 @@ def compare(arguments: argparse.Namespace) -> None:
     alone = [start(cores[0], None, port, sys.argv[1:])]
     together = [start(cores[number], number, port, sys.argv[1:]) for number in range(count)]
     answers(alone + together)
-    print(f"{arguments.chains} chains, {arguments.sites} sites, {arguments.steps} steps")
-    ratios = []
+    print(f"{arguments.chains} chains, {arguments.sites} sites; steps of a chain a second", flush=True)
+    steps, times = arguments.steps, []
+    work = arguments.chains * np.array([steps // 5, steps - steps // 5, steps])
     for _ in range(arguments.repeats):
         one, several = seconds(alone), seconds(together)
-        ratios.append(one / several)
-        rates = [arguments.chains * arguments.steps / each for each in (one, several)]
+        times.append((one, several))
+        for i, name in enumerate(PARTS):
+            print(
+                f"{name:14} one process {work[i] / one[i]:8,.0f}   {count} processes {work[i] / several[i]:8,.0f}   "
+                f"ratio {one[i] / several[i]:.2f}   load {os.getloadavg()[0]:.1f}",
+                flush=True,
+            )
+    times = np.array(times)  # (repeats, one or several, part)
+    ratios, fastest = times[:, 0] / times[:, 1], times.min(axis=0)
+    for i, name in enumerate(PARTS):
         print(
-            f"steps of a chain a second: one process {rates[0]:,.0f}, {count} processes {rates[1]:,.0f}, "
-            f"ratio {ratios[-1]:.2f} (load {os.getloadavg()[0]:.1f})",
-            flush=True,
+            f"{name}: ratio {fastest[0, i] / fastest[1, i]:.2f} of the fastest runs of each, "
+            f"median {np.median(ratios[:, i]):.2f}, from {ratios[:, i].min():.2f} to {ratios[:, i].max():.2f}"
         )
-    print(f"median ratio {np.median(ratios):.2f}, from {min(ratios):.2f} to {max(ratios):.2f}")
     for process in alone + together:
-        process.communicate()
+        assert process.stdin is not None
+        process.stdin.close()  # of all, before any is waited for: they end together
+    for process in alone + together:
+        process.wait()
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sites", type=int, default=1000)
-    parser.add_argument("--chains", type=int, default=64)
-    parser.add_argument("--steps", type=int, default=1000, help="of every chain; a fifth of them is warm-up")
-    parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--chains", type=int, default=256)
+    parser.add_argument("--steps", type=int, default=200, help="of every chain; a fifth of them is warm-up")
+    parser.add_argument("--repeats", type=int, default=10)
     parser.add_argument("--processes", type=int, default=2)
     for name in ("--core", "--number", "--port"):
         parser.add_argument(name, type=int, help=argparse.SUPPRESS)

@@ -66,7 +66,7 @@ def _mesh_of(devices: Any) -> Mesh:
             raise ValueError(f'A mesh must have axes "chains", "sites" or both, but has {devices.axis_names}.')
         return Mesh(devices.devices, devices.axis_names)  # whose axes the compiler may use as it likes
     if isinstance(devices, Sequence | np.ndarray) and not isinstance(devices, str):
-        listed = list(devices)
+        listed = list(np.ravel(np.asarray(devices, object)))
         if not listed or len(set(map(id, listed))) < len(listed) or any(not _is_device(each) for each in listed):
             raise TypeError(f"devices must be {_ACCEPTED}, but the list has {describe(devices)}.")
         return Mesh(np.asarray(listed), (CHAINS,))

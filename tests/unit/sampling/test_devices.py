@@ -96,6 +96,7 @@ def test_two_processes_give_the_draws_of_one(tmp_path):
         ("gpu", TypeError, "a number of devices"),
         ([], TypeError, "a number of devices"),
         ([0], TypeError, "a number of devices"),
+        (np.array(2), TypeError, "a number of devices"),
         (2.0, TypeError, "a number of devices"),
     ],
 )
