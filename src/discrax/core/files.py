@@ -60,6 +60,8 @@ def check_folder(folder: str | Path) -> Path:
             pass
     except OSError as error:
         raise UnusableFile.because(folder, error) from error
+    except ValueError as error:  # a name that no file can have
+        raise UnusableFile(repr(str(folder)), str(error)) from error
     return folder
 
 

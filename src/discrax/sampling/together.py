@@ -26,6 +26,7 @@ from discrax.sampling.run import Run
 from discrax.sampling.sample import adapters_of, draw
 
 
+# The parameters of `sample`, for several runs.
 @reads_user_code()
 @listening()
 def sample_together(

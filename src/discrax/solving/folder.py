@@ -142,7 +142,7 @@ def read_best(folder: str | Path, problem: Problem, number: int = 0) -> Best:
         raise TypeError(f"A folder is named by its path, but got {type(folder).__name__}.")
     check_problems([problem])
     path = _file_of(Path(folder).expanduser(), number)
-    if not path.exists():
+    if not os.path.isfile(path):  # nor for names that no file can have
         raise FileNotFoundError(f"A folder must hold a search, but there is no {path}.")
     about, arrays = read_npz(path)
     if about.get("format") != _FORMAT:

@@ -23,6 +23,7 @@ from discrax.bench.report.grid import make_grid
 from discrax.core.kernel import replaced
 from discrax.core.space import Binary
 from discrax.data.folder import VARIABLE
+from discrax.learn.checkpoints import TrainingFolder
 from discrax.learn.models import NetworkModel
 
 from .fake_rows import cell as fake_cell
@@ -147,6 +148,35 @@ def test_the_lattice_is_learnt():
     assert learnt["J_estimation_error"] < 0.21
     assert learnt["num_updates"] == 40
     assert abs(learnt["mmd"]) < 0.02
+
+
+class Killed(BaseException):
+    """Nobody catches it, as nobody catches SIGKILL."""
+
+
+@pytest.mark.slow
+def test_training_that_is_killed_goes_on(tmp_path, monkeypatch):
+    cell = lattice(call("discrax.samplers:dmala", step_size=2.0))
+    monkeypatch.setattr(training, "_LONG", 0)
+    whole = measure.run_cell(cell, tmp_path / "whole")
+    original, updates = TrainingFolder.save, []
+
+    def save(self, state, curves):
+        updates.append(int(state.update))
+        original(self, state, curves)
+        if updates == [10, 20]:
+            raise Killed
+
+    monkeypatch.setattr(TrainingFolder, "save", save)
+    with pytest.raises(Killed):
+        measure.run_cell(cell, tmp_path / "killed")
+    again = measure.run_cell(cell, tmp_path / "killed")
+    assert updates[:3] == [10, 20, 30]
+    before, after = (
+        {(row["metric"], row["x"]): row["value"] for row in rows if row["metric"] != "time_s"}
+        for rows in (whole, again)
+    )
+    assert before == after
 
 
 def test_pavg_follows_the_model_and_is_always_accepted():

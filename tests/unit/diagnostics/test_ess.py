@@ -107,3 +107,11 @@ def test_unknown_rule():
 def test_chains_without_draws_are_neither_constant_nor_not(values):
     with pytest.raises(ValueError, match="an axis of draws, at least one"):
         is_constant(values)
+
+
+@pytest.mark.parametrize("rule", ["first_negative", "positive_pairs"])
+def test_many_draws_are_judged_chain_by_chain(monkeypatch, rule):
+    values = autoregressive(0.5, 6, 200).reshape(2, 3, 200)
+    expected = ess(values, rule)
+    monkeypatch.setattr("discrax.diagnostics.ess._MOST_AT_ONCE", 10)
+    np.testing.assert_array_equal(ess(values, rule), expected)

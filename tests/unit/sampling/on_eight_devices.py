@@ -123,8 +123,9 @@ def sites():
 
 def folder():
     """Killed and taken up on as many devices a run ends as on one; on another number it goes on, and says so."""
-    settings = {"num_warmup": 40, "num_samples": 40, "chunk_size": 20}
-    commit, one = FolderPlace.commit, draw("dmala", None, **settings)
+    settings, commit = {"num_warmup": 40, "num_samples": 40, "chunk_size": 20}, FolderPlace.commit
+    whole = TemporaryDirectory()
+    one = draw("dmala", None, folder=whole.name, **settings)
 
     def die(self, run, done):
         commit(self, run, done)

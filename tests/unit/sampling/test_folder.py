@@ -357,7 +357,7 @@ def test_another_run_in_the_same_folder_is_refused(stored, changes, what):
 def test_other_versions_are_told(tmp_path, monkeypatch):
     with dying(monkeypatch, "write", 2):
         sample(tmp_path)
-    monkeypatch.setattr("discrax.sampling.folder.surroundings", lambda: {"jax": "9.9", "discrax": dx.__version__})
+    monkeypatch.setattr("discrax.sampling.folder.surroundings", lambda devices: surroundings(devices) | {"jax": "9.9"})
     with pytest.warns(UserWarning, match=r"was begun with jax [\d.]+, which is 9.9 now"):
         sample(tmp_path)
 
