@@ -157,12 +157,12 @@ def step_size_knob(step_size: Float[Array | np.ndarray, ""], target: Target, rat
     """
     shortest = target.space.smallest_squared_move
 
-    def to_scale(step_size: ArrayLike) -> Any:
+    def to_scale(step_size: Any) -> Any:
         xp = numpy_for(step_size, shortest)
         s = -xp.asarray(shortest) / (2 * xp.asarray(step_size))
         return xp.where(s < -1, s, -1 - xp.log(-s)).astype(jnp.float32)
 
-    def from_scale(scale: ArrayLike) -> Any:
+    def from_scale(scale: Any) -> Any:
         xp = numpy_for(scale, shortest)
         scale = xp.clip(xp.asarray(scale), *_SCALES)
         s = xp.where(scale < -1, scale, -xp.exp(-(scale + 1)))

@@ -64,7 +64,8 @@ def surroundings(devices: Devices | None = None) -> dict[str, str]:
     """What may change the last bit of a draw beside what was asked for."""
     device = jax.devices()[0] if devices is None else devices.mesh.devices.flat[0]
     versions = {name: import_module(name).__version__ for name in ("discrax", "jax", "jaxlib")}
-    spread = {f"devices for {axis}": "1" if devices is None else str(devices.size(axis)) for axis in (CHAINS, SITES)}
+    counts = {} if devices is None else devices.mesh.shape
+    spread = {f"devices for {axis}": str(counts.get(axis, 1)) for axis in (CHAINS, SITES)}
     return versions | {"device": f"{device.platform} ({device.device_kind})"} | spread
 
 

@@ -324,8 +324,8 @@ class Run:
             if is_sized:
                 parts = zip(self.split(bring_home(kernel)), self.targets, strict=True)
                 sized = _of_one_size([each.prepare(of, tuning=self.is_tuning)[0] for each, of in parts])
-                has_room = kernel.capacity >= sized[0].capacity
-                if self.shared_chunk is None or not has_room or kernel.capacity * work > _MUCH_ROOM:
+                there, needed = kernel.capacity or 0, sized[0].capacity or 0
+                if self.shared_chunk is None or there < needed or there * work > _MUCH_ROOM:
                     kernel = self._join(sized)  # else the program that tuned it draws as well
             return target, kernel
 
