@@ -115,8 +115,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sites", type=int, default=1000)
     parser.add_argument("--chains", type=int, default=256)
-    parser.add_argument("--steps", type=int, default=200, help="of every chain; a fifth of them is warm-up")
-    parser.add_argument("--repeats", type=int, default=10)
+    parser.add_argument("--steps", type=int, default=800, help="of every chain; a fifth of them is warm-up")
+    parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--processes", type=int, default=2)
     for name in ("--core", "--number", "--port"):
         parser.add_argument(name, type=int, help=argparse.SUPPRESS)
