@@ -24,10 +24,9 @@ def weights_from_logs(log_weights: Values, largest: Float[np.ndarray, "*chains 1
     `largest` is needed where these are not all draws.
     """
     log_weights = np.asarray(log_weights, np.float64)
-    if largest is None:
-        largest = log_weights.max(axis=-1, keepdims=True, initial=-np.inf)
-    is_plain = (np.abs(largest) < np.log(np.finfo(np.float32).max)).all()
-    return np.exp(log_weights - (0.0 if is_plain else np.where(np.isfinite(largest), largest, 0.0)))
+    most = log_weights.max(axis=-1, keepdims=True, initial=-np.inf) if largest is None else largest
+    is_plain = (np.abs(most) < np.log(np.finfo(np.float32).max)).all()
+    return np.exp(log_weights - (0.0 if is_plain else np.where(np.isfinite(most), most, 0.0)))
 
 
 def are_equal(weights: Values) -> bool:
