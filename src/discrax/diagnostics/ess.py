@@ -54,9 +54,9 @@ def ess(values: np.ndarray, rule: str = "first_negative", mean: float | None = N
     n = values.shape[-1]
     if n < 4:
         return np.zeros(values.shape[:-1])
-    if values.ndim > 1 and values.size > _MOST_AT_ONCE:  # spectra take ten times the room of the values
-        chains = [ess(chain, rule, mean) for chain in values.reshape(-1, n)]
-        return np.reshape(chains, values.shape[:-1])
+    if values.size > max(n, _MOST_AT_ONCE):  # spectra take ten times the room of the values
+        chains = [ess(chain, rule, mean) for chain in values.reshape(-1, 1, n)]
+        return np.concatenate(chains).reshape(values.shape[:-1])
     rho = np.nan_to_num(autocorrelation(values, mean), nan=-1.0)
     if rule == "first_negative":
         kept = np.logical_and.accumulate(rho >= 0, axis=-1)

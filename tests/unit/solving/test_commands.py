@@ -29,6 +29,14 @@ def test_the_solution_is_printed_and_written(monkeypatch, capsys, tmp_path):
     assert [path.name for path in (tmp_path / "deep").iterdir()] == ["found.json"]
 
 
+def test_the_same_command_goes_on_with_a_folder(monkeypatch, capsys, tmp_path):
+    for steps in (20, 20, 50):
+        run(monkeypatch, *CLIQUE[:3], steps, *CLIQUE[4:], "--folder", tmp_path)
+        assert capsys.readouterr().out.splitlines()[1].startswith(f"{steps} sweeps")
+    with pytest.raises(SystemExit, match="is of another one, MaxClique"):
+        run(monkeypatch, "mis", *CLIQUE[1:], "--folder", tmp_path)
+
+
 @pytest.mark.parametrize("option", ["--out", "--plot"])
 def test_a_path_that_cannot_be_written_is_told_before_the_search(monkeypatch, tmp_path, option):
     def never(*_, **__):
