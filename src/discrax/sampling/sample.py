@@ -81,8 +81,6 @@ def sample(
     yes_or_no("progress", progress is not None and progress)
     check_adaptation(adaptation)
     found = find_devices(devices, target.space, num_chains)
-    if folder is not None and jax.process_count() > 1:
-        raise ValueError("folder keeps a run of one process, but this one has several; save what it returns.")
     with Interrupts() as interrupts, ExitStack() as opened:
         if isinstance(sampler, str) and sampler == "auto":
             sampler = Auto()

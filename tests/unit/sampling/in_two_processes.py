@@ -28,7 +28,7 @@ rows = np.random.default_rng(0).integers(0, 2, (16, 8, 4)).astype(np.int8)
 counts = {"num_updates": 10, "batch_size": 4, "buffer_size": 8, "every": 5, "num_steps": 3}
 trained = dx.learn.pcd(jax.random.key(3), target, rows, sampler="dmala", out=f"{path}.run", **counts, **more)
 if number < 2:
-    with pytest.raises(ValueError, match="folder keeps a run of one process"):
+    with pytest.raises(ValueError, match="must have one writer, but 2 processes"):
         dx.sample(jax.random.key(1), target, "dmala", devices=2, folder=path, **settings)
     with pytest.raises(ValueError, match="each of 2 processes has its own"):
         dx.solve(jax.random.key(1), dx.problems.MaxCut(np.array([(0, 1), (1, 2)])), devices=2)

@@ -364,7 +364,10 @@ def test_other_versions_are_told(tmp_path, monkeypatch):
 
 def test_the_number_of_devices_is_told_apart():
     """What becomes of a run on another number is in `on_eight_devices.py`."""
-    alone, two = surroundings(None), surroundings(Devices(Mesh(np.asarray(jax.devices()[:1] * 2), ("chains",))))
+    alone, two = (
+        surroundings(None),
+        surroundings(Devices(Mesh(np.asarray(jax.devices()[:1] * 2), ("chains",)), frozenset())),
+    )
     assert {name: two[name] for name in two if two[name] != alone[name]} == {"devices for chains": "2"}
 
 

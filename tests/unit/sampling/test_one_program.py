@@ -1,5 +1,7 @@
 """A short run compiles one program of steps: it tunes and draws, whatever is kept of the draws."""
 
+import sys
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -95,7 +97,7 @@ def test_the_program_of_the_pilot_draws(compiled_chunks):
 
 def test_what_cannot_win_is_not_compiled(compiled_chunks, monkeypatch):
     """A step of Gibbs sampling changes one site, and none is much faster than one that changes many."""
-    monkeypatch.setattr("discrax.sampling.auto.num_cores", lambda: 1)
+    monkeypatch.setattr(sys.modules["discrax.sampling.auto"], "num_cores", lambda: 1)
     target = dx.targets.Ising.lattice((20, 20), coupling=0.1)
     result = dx.sample(
         jax.random.key(0), target, dx.auto(candidates=["dmala", "gibbs"]), num_warmup=50, num_samples=50, progress=False
