@@ -17,7 +17,7 @@ from jaxtyping import Array, Integer, Key, UInt32
 from discrax.core import random
 from discrax.core.devices import Devices, compiled_on, gather
 from discrax.core.kernel import Info, Kernel, State
-from discrax.core.layout import choose_layout
+from discrax.core.layout import choose_layout, steps_in_a_turn
 from discrax.core.observers import Observer
 from discrax.core.target import Target
 
@@ -84,13 +84,15 @@ def run_chunk(
     num_draws: int,
     thinning: int,
     observers: tuple[Observer, ...] = (),
+    unroll: int = 1,
     of_all: Callable[[Any], Any] = lambda tree: tree,
 ) -> tuple[Ensemble, tuple[Any, ...], Info]:
     """`num_draws` times `thinning` steps of all chains. With an adapter the kernel is tuned after every step.
 
     Also returns what the observers hand to the host, axes (draw, chain, ...), and the mean `Info` of the chunk.
     Statistics are summed as they come, not stacked: on a GPU every array that a step writes is a kernel of its own.
-    `of_all` makes of arrays of these chains those of all, where others are on other devices.
+    `unroll` steps are one turn of the loop. `of_all` makes of arrays of these chains those of all, where others are on
+    other devices.
     """
     kernel_arrays, kernel_static = eqx.partition(ensemble.kernel, eqx.is_array)
     enter, step_all, leave = choose_layout(target, ensemble.kernel, ensemble.states)
@@ -113,7 +115,9 @@ def run_chunk(
 
     def one_draw(carry, _):
         moving, resting, totals = carry
-        (moving, sums), _ = jax.lax.scan(one_step, (moving, no_info), None, length=thinning)
+        (moving, sums), _ = jax.lax.scan(
+            one_step, (moving, no_info), None, length=thinning, unroll=min(unroll, thinning)
+        )
         states, info = leave(moving[1]), _thin(sums, thinning)
         seen = [o.look(target, m, states, info) for o, m in zip(calm, resting, strict=True)]
         resting, handed = tuple(memory for memory, _ in seen), tuple(handed for _, handed in seen)
@@ -126,7 +130,9 @@ def run_chunk(
     moving = (ensemble.step, enter(ensemble.states), kernel_arrays, ensemble.memory, watched)
     no_info = Info(*(jnp.zeros(len(keys), jnp.float32) for _ in Info._fields))
     carry = (moving, resting, no_info)
-    (moving, resting, totals), handed = jax.lax.scan(one_draw, carry, None, length=num_draws)
+    (moving, resting, totals), handed = jax.lax.scan(
+        one_draw, carry, None, length=num_draws, unroll=1 if thinning > 1 else unroll
+    )
     step, states, arrays, memory, watched = moving
     watched, resting, handed = iter(watched), iter(resting), iter(handed)
     observed = tuple(next(watched if observer.sees_every_step else resting) for observer in observers)
@@ -189,12 +195,13 @@ def drive(
             devices, first_memories, arguments, settings, takes=(None, 0), gives=0, axes=places(axes, 0)
         )
         ensemble = ensemble._replace(observed=program())
+    unroll = steps_in_a_turn(ensemble.states, num_draws * thinning)
     while done < num_draws:
         length = min(chunk, num_draws - done)
         if before_chunk is not None:
             target, kernel = before_chunk(target, ensemble.kernel)
             ensemble = ensemble._replace(kernel=kernel)
-        settings = {"num_draws": length, "thinning": thinning, "observers": observers}
+        settings = {"num_draws": length, "thinning": thinning, "observers": observers, "unroll": unroll}
         program, more = compiled_on(
             devices,
             run_chunk,

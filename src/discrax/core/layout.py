@@ -18,6 +18,8 @@ from discrax.core.target import Target
 from discrax.core.xla import chains_last
 
 _WORTH_IT = 2**18  # codes of all chains; below, the launches of a step cost more than its gathers
+_FEW_CODES = 2**20  # of all chains, up to which a turn of the loop counts beside what is done in it
+_MANY_STEPS = 10**6  # that repay a longer compilation
 
 
 class Layout(NamedTuple):
@@ -43,6 +45,12 @@ def choose_layout(target: Target, kernel: Kernel, states: State) -> Layout:
     if target.gathers and states.x.size >= _WORTH_IT:
         return _laid_out(_as_is, step, _as_is)
     return Layout(_as_is, step, _as_is)
+
+
+def steps_in_a_turn(states: State, num_steps: int) -> int:
+    """Of the loop. On accelerators a turn costs some microseconds by itself; a longer one takes seconds to compile."""
+    is_small, is_long = states.x.size <= _FEW_CODES, num_steps >= _MANY_STEPS
+    return 4 if is_small and is_long and jax.default_backend() != "cpu" else 1
 
 
 def pays_to_arrange(target: Target) -> bool:

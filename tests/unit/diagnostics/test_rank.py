@@ -2,10 +2,9 @@
 
 import numpy as np
 import pytest
+from arviz_stats.base.array import array_stats
 
 from discrax.diagnostics.rank import bulk_ess, rank_rhat, tail_ess
-
-array_stats = pytest.importorskip("arviz_stats.base.array").array_stats
 
 
 def autoregressive(rng, shape, phi):
