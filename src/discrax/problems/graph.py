@@ -1,6 +1,7 @@
 """`Graph`: what every graph problem is stated on, whatever the graph came as."""
 
-from collections.abc import Hashable, Sequence
+import itertools
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -202,22 +203,32 @@ def _from_bqm(model: Any) -> Graph:
 def _from_networkx(graph: Any) -> Graph:
     names = list(graph.nodes)
     place = {name: i for i, name in enumerate(names)}
-    weights: dict[tuple[int, int], float] = {}
-    for a, b, data in graph.edges(data=True):
-        # Parallel edges of a multigraph add up; the two directions of a directed one are the same edge, told twice.
-        pair = (place[a], place[b]) if graph.is_directed() else (min(place[a], place[b]), max(place[a], place[b]))
-        weights[pair] = weights.get(pair, 0.0) + _weight(data, f"edge {a}-{b}")
-    edges = np.array(list(weights), np.int64).reshape(-1, 2)
-    node_weights = [_weight(data, f"node {name}") for name, data in graph.nodes(data=True)]
-    return Graph.from_edges(edges, list(weights.values()), num_nodes=len(names), node_weights=node_weights, names=names)
+    ends = map(place.__getitem__, itertools.chain.from_iterable(graph.edges()))
+    edges, n = np.fromiter(ends, np.int64).reshape(-1, 2), len(names)
+    told = list(graph.edges(data="weight", default=1.0))
+    weights = _weights([weight for *_, weight in told], lambda i: f"edge {told[i][0]}-{told[i][1]}")
+    # Parallel edges of a multigraph add up; the two directions of a directed one are the same edge, told twice.
+    edges = edges if graph.is_directed() else np.sort(edges, axis=1)
+    _, first, which = np.unique(edges @ [max(n, 1), 1], return_index=True, return_inverse=True)
+    weights = np.bincount(which, weights, minlength=len(first))
+    of_nodes = [weight for _, weight in graph.nodes(data="weight", default=1.0)]
+    node_weights = _weights(of_nodes, lambda i: f"node {names[i]}")
+    return Graph.from_edges(edges[first], weights, num_nodes=n, node_weights=node_weights, names=names)
 
 
-def _weight(data: dict, of: str) -> float:
-    weight = data.get("weight", 1.0)
+def _weights(given: list[Any], owner: Callable[[int], str]) -> Float[np.ndarray, " weights"]:
+    """The numbers that are given; a ValueError says whose is none."""
     try:
-        number = float(weight)
+        numbers = np.asarray(given, np.float64)
     except (TypeError, ValueError, OverflowError):
-        number = np.nan
-    if not np.isfinite(number):
-        raise ValueError(f'The attribute "weight" of {of} must be a finite number, but is {describe(weight)}.')
-    return number
+        numbers = np.asarray([_number(weight) for weight in given])
+    for i in np.flatnonzero(~np.isfinite(numbers))[:1]:
+        raise ValueError(f'The attribute "weight" of {owner(i)} must be a finite number, but is {describe(given[i])}.')
+    return numbers
+
+
+def _number(weight: Any) -> float:
+    try:
+        return float(weight)
+    except (TypeError, ValueError, OverflowError):
+        return np.nan
