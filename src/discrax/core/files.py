@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Self
 
 try:
     import fcntl
@@ -102,17 +102,24 @@ def write_whole(path: str | Path, content: str | bytes | Callable[[IO[bytes]], A
 
 
 class FolderLock:
-    """One writer a folder, for the time of a `with` block; the system frees the lock of a process that died."""
+    """One writer a folder, for the time of a `with` block; the system frees the lock of a process that died.
+
+    What is made of the folder by its one writer comes from `open`, which has the lock already.
+    """
 
     def __init__(self, folder: str | Path):
-        self._path = check_folder(folder) / ".lock"
+        self.path = check_folder(folder)
         self._file: IO[str] | None = None
 
-    def __enter__(self) -> "FolderLock":
+    def open(self) -> None:
+        """Called when the folder is locked; nothing by default."""
+
+    def __enter__(self) -> Self:
+        place = self.path / ".lock"
         try:
-            file = self._path.open("a+")
+            file = place.open("a+")
         except OSError as error:
-            raise UnusableFile.because(self._path, error) from error
+            raise UnusableFile.because(place, error) from error
         if fcntl is not None:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -120,7 +127,7 @@ class FolderLock:
                 file.seek(0)
                 who = file.read().strip() or "another process"
                 file.close()
-                raise UnusableFile(self._path.parent, f"{who} is writing there; wait for it or stop it") from None
+                raise UnusableFile(self.path, f"{who} is writing there; wait for it or stop it") from None
             except OSError:  # a file system without locks: better no lock than no run
                 pass
         with suppress(OSError):  # a full disk must not stop a run that only reads
@@ -128,6 +135,11 @@ class FolderLock:
             file.write(f"process {os.getpid()} on {socket.gethostname()}")
             file.flush()
         self._file = file
+        try:
+            self.open()
+        except BaseException:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *exception: object) -> None:

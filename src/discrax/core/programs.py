@@ -29,10 +29,11 @@ _FIXED = {"discrax", "jax", "jaxlib", "numpy", "equinox", "optax", "builtins", "
 _programs: OrderedDict[Any, Callable] = OrderedDict()  # by identity
 _executables: OrderedDict[Any, Callable] = OrderedDict()  # by code
 _locks: dict[Any, threading.Lock] = {}
-if "ipykernel" in sys.modules:
-    keep_programs()
 _readings = itertools.count(1)
 _reading: ContextVar[int] = ContextVar("reading", default=0)
+
+if "ipykernel" in sys.modules:  # a notebook
+    keep_programs()
 
 
 @contextmanager

@@ -22,7 +22,7 @@ import numpy as np
 
 from discrax.core.devices import Devices
 from discrax.core.driver import Ensemble
-from discrax.core.files import FolderLock, check_folder, check_unused
+from discrax.core.files import FolderLock, check_unused
 from discrax.core.kernel import State, replaced
 from discrax.core.observers import STATS, Draws, Observer
 from discrax.core.statistics import RunningMoments
@@ -49,7 +49,7 @@ _FORMAT = 1
 DRAWING = "sampling"  # the title of the last phase
 
 
-class RunFolder:
+class RunFolder(FolderLock):
     """The folder of one run, with one writer at a time: use it in a `with` block."""
 
     def __init__(
@@ -64,27 +64,15 @@ class RunFolder:
                 "and save the result in one of them."
             )
         import_zarr()
-        self.path = check_folder(path)
+        super().__init__(path)
         self.target, self.plan, self._words = target, plan, words
         self.kept = _names_of_kept(target, plan)
         self._about: dict[str, Any] = {}
         self._surroundings = surroundings(devices)
-        self._lock = FolderLock(self.path)
         self._num_phases = self._num_steps = 0
 
-    def __enter__(self) -> "RunFolder":
-        self._lock.__enter__()
-        try:
-            self._open()
-        except BaseException:
-            self._lock.__exit__()
-            raise
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self._lock.__exit__()
-
-    def _open(self) -> None:
+    def open(self) -> None:
+        """Takes up the run that is there, or begins one."""
         asked = {"format": _FORMAT, "words": self._words, "surroundings": self._surroundings, "chosen": None}
         self._about = asked
         if (self.path / "run.npz").exists():

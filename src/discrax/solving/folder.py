@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float, Integer
 
-from discrax.core.files import FolderLock, UnusableFile, check_folder, check_unused
+from discrax.core.files import FolderLock, UnusableFile, check_unused
 from discrax.problems.problem import Problem
 from discrax.sampling.fingerprint import digest, digest_of_target
 from discrax.sampling.run_files import read_npz, write_npz
@@ -48,31 +48,23 @@ class Best(NamedTuple):
         return any(was is not None and now is not None and was >= now for was, now in pairs)
 
 
-class SearchFolder:
+class SearchFolder(FolderLock):
     """The folder of a search, with one writer at a time: use it in a `with` block."""
 
     def __init__(self, path: str | Path, problems: Sequence[Problem], budget: SearchBudget):
-        self._path = check_folder(path)
+        super().__init__(path)
         self._problems, self._budget = problems, budget
-        self._lock, self._has_failed = FolderLock(self._path), False
+        self._has_failed = False
         self.before: list[Best | None] = []
 
-    def __enter__(self) -> "SearchFolder":
-        self._lock.__enter__()
-        try:
-            if not any(self._path.glob("best-*.npz")):
-                check_unused(self._path, "a search")
-            self.before = [self._read(i, problem) for i, problem in enumerate(self._problems)]
-        except BaseException:
-            self._lock.__exit__()
-            raise
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self._lock.__exit__()
+    def open(self) -> None:
+        """Reads what an earlier part of the search has left."""
+        if not any(self.path.glob("best-*.npz")):
+            check_unused(self.path, "a search")
+        self.before = [self._read(i, problem) for i, problem in enumerate(self._problems)]
 
     def _read(self, number: int, problem: Problem) -> Best | None:
-        return read_best(self._path, problem, number) if _file_of(self._path, number).exists() else None
+        return read_best(self.path, problem, number) if _file_of(self.path, number).exists() else None
 
     def write(self, number: int, solution: Solution, report: Report) -> None:
         """Replaces the file of a problem. A disk that is full is a warning: the search has what it found."""
@@ -90,7 +82,7 @@ class SearchFolder:
             "history": solution.history.rows,
         }
         try:
-            write_npz(_file_of(self._path, number), about, arrays)
+            write_npz(_file_of(self.path, number), about, arrays)
         except UnusableFile as error:
             if not self._has_failed:
                 warnings.warn(f"{error} The search goes on, and what it finds is returned.", stacklevel=2)

@@ -1,8 +1,8 @@
 """A run: the cells of some suites, worked on by an executor, each written when it is done.
 
 What has a row is not run again, so a run that was killed goes on where it stopped; cells that take long go on too (see
-`cells`). Which cells share a program is
-decided from all cells of the run, whatever is done already, so that a run in two parts gives the rows of one in one.
+`cells`). Which cells share a program is decided from all cells of the run, whatever is done already, so that a run in
+two parts gives the rows of one in one.
 """
 
 import shutil
