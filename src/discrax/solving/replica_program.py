@@ -1,0 +1,111 @@
+"""Rounds of sweeps in one program: temperatures and all that replicas do to each other live inside of it.
+
+A round is some sweeps at one temperature each; then values are computed anew (nothing adds up), the best states are
+kept, and replicas exchange or are resampled. How many rounds, how many sweeps and which temperatures are numbers that
+the program takes, so one program serves a whole search and the host hears of it as seldom as it likes.
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, Integer, UInt32
+
+from discrax.solving.replica_moves import betas_at, copy_replicas, descendants, exchange, exchange_clusters
+from discrax.solving.replicas import Arrangement, of_sites, sweep, values
+
+MOST_ROUNDS = 512  # of a call
+
+
+class ReplicaState(NamedTuple):
+    """All that a search by replicas carries along."""
+
+    keys: UInt32[Array, "2 replicas"]
+    key: UInt32[Array, "2"]  # of what replicas do together
+    turn: UInt32[Array, ""]  # sweeps so far
+    round: UInt32[Array, ""]
+    x: Integer[Array, "n replicas"]
+    value: Float[Array, "models replicas"]
+    best_x: Integer[Array, "n replicas"]
+    best_value: Float[Array, "models replicas"]
+    replica_at: Int[Array, "models rungs chains"] | None = None  # of tempering
+    rates: Float[Array, "models gaps"] | None = None  # of exchanges, summed
+    beta: Float[Array, " models"] | None = None  # of population annealing: that the replicas are at
+
+
+def run_rounds(
+    arrangement: Arrangement,
+    state: ReplicaState,
+    betas: Float[Array, "rounds models rungs"],
+    num_rounds: Int[Array, ""],
+    num_sweeps: Int[Array, ""],
+    rounds_between_clusters: Int[Array, ""],
+    *,
+    kind: str,
+    clusters: bool = False,
+) -> ReplicaState:
+    """So many rounds. `betas` of a round: one of each model, or with `kind` "temper" the ladder.
+
+    `kind` is "anneal", "temper" or "population".
+    """
+
+    def one_round(t: Array, state: ReplicaState) -> ReplicaState:
+        now = betas[t]
+        if kind == "temper":
+            assert state.replica_at is not None
+            beta = betas_at(state.replica_at, now)
+        elif kind == "population":
+            assert state.beta is not None
+            state = _resample(arrangement, state, now[:, 0])
+            beta = jnp.broadcast_to(now, state.value.shape)
+        else:
+            beta = jnp.broadcast_to(now, state.value.shape)
+        x = jax.lax.fori_loop(
+            0,
+            num_sweeps,
+            lambda i, x: sweep(arrangement, state.keys, state.turn + i.astype(jnp.uint32), x, beta),
+            state.x,
+        )
+        if clusters:
+            is_due = state.round.astype(jnp.int32) % rounds_between_clusters == 0
+            move = lambda x: exchange_clusters(arrangement, state.key, state.round, state.replica_at, x)  # noqa: E731
+            x = jax.lax.cond(is_due, move, lambda x: x, x)
+        state = state._replace(x=x, turn=state.turn + num_sweeps.astype(jnp.uint32))
+        state = keep_best(arrangement, state)
+        if kind == "temper":
+            at, rates = exchange(state.key, state.round, state.replica_at, now, state.value)
+            state = state._replace(replica_at=at, rates=state.rates + rates)
+        return state._replace(round=state.round + jnp.uint32(1))
+
+    return jax.lax.fori_loop(0, num_rounds, one_round, state)
+
+
+def keep_best(arrangement: Arrangement, state: ReplicaState) -> ReplicaState:
+    """With the values of the states, and the best states so far."""
+    value = values(arrangement, state.x)
+    is_better = value > state.best_value
+    best_x = jax.lax.cond(
+        jnp.any(is_better),
+        lambda: jnp.where(of_sites(arrangement, is_better), state.x, state.best_x),
+        lambda: state.best_x,
+    )
+    return state._replace(value=value, best_x=best_x, best_value=jnp.maximum(value, state.best_value))
+
+
+def _resample(arrangement: Arrangement, state: ReplicaState, beta: Float[Array, " models"]) -> ReplicaState:
+    assert state.beta is not None
+    source = descendants(state.key, state.round, jnp.maximum(beta - state.beta, 0), state.value)
+    x = copy_replicas(arrangement, state.x, source)
+    return state._replace(x=x, value=jnp.take_along_axis(state.value, source, axis=1), beta=beta)
+
+
+def polish(arrangement: Arrangement, state: ReplicaState, beta: Any, num_sweeps: Any) -> ReplicaState:
+    """Sweeps at a temperature at which no loss is accepted, and the best of them."""
+    cold = jnp.full(state.value.shape, beta, jnp.float32)
+    x = jax.lax.fori_loop(
+        0, num_sweeps, lambda i, x: sweep(arrangement, state.keys, state.turn + i.astype(jnp.uint32), x, cold), state.x
+    )
+    polished = keep_best(arrangement, state._replace(x=x))
+    return state._replace(
+        turn=state.turn + jnp.uint32(num_sweeps), best_x=polished.best_x, best_value=polished.best_value
+    )
