@@ -83,6 +83,13 @@ def copy_replicas(
     return jnp.take_along_axis(x, of_sites(arrangement, source), axis=1)
 
 
+def can_exchange_clusters(arrangement: Arrangement) -> bool:
+    """Whether the neighbours of all sites are listed, colour by colour."""
+    blocks = arrangement.blocks
+    is_listed = isinstance(blocks, tuple) and len(blocks) > 0 and all(rows.indices is not None for rows in blocks)
+    return arrangement.num_models == 1 and is_listed
+
+
 def exchange_clusters(
     arrangement: Arrangement,
     key: UInt32[Array, "2"],
@@ -116,7 +123,7 @@ def _spread(
         cluster, _, count = carry
         before = cluster
         for rows in (*blocks, *reversed(blocks[:-1])):
-            size = len(rows.indices)
+            size = len(rows.weights)
             near = _any_neighbour(rows, cluster) & jax.lax.dynamic_slice_in_dim(differs, rows.start, size)
             mine = jax.lax.dynamic_slice_in_dim(cluster, rows.start, size)
             cluster = jax.lax.dynamic_update_slice_in_dim(cluster, mine | near, rows.start, axis=0)
@@ -131,6 +138,7 @@ def _spread(
 
 
 def _any_neighbour(rows: Rows, cluster: Bool[Array, "n pairs"]) -> Bool[Array, "k pairs"]:
+    assert rows.indices is not None
     found = jnp.zeros((len(rows.indices), cluster.shape[1]), bool)
     for j in range(rows.indices.shape[1]):
         found = found | ((rows.weights[:, j, None] != 0) & cluster[rows.indices[:, j]])

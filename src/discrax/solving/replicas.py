@@ -34,15 +34,16 @@ _MOST_BLOCKS = 48  # that a program lists one by one; more are a loop over equal
 _MOST_COLOURS = 1 / 3  # of the sites; beyond, rows go in blocks
 _FEW_COLOURS = 8
 _ROWS_OF_A_BLOCK = 32
-_UNROLLED = 32  # neighbours whose rows are added one by one
-_COLUMNS = 16  # of wider rows that are added at once
+_SHARE_FOR_A_MATRIX = 1 / 32  # of the sites are neighbours: products of whole rows are cheaper than gathers
+_MOST_BYTES_OF_A_MATRIX = 2**28
+_UNROLLED = 8  # neighbours whose rows are added one by one; of more, the program would only grow
 
 
 class Rows(eqx.Module):
     """Neighbours of sites that are redrawn at once: sites `start` to `start + k` in the order of the colours."""
 
     start: int | Int[Array, ""]
-    indices: Int[Array, "k width"]
+    indices: Int[Array, "k width"] | None  # None: the weights are whole rows of the matrix
     weights: Float[Array, "k width"]  # 0 where a row is shorter
 
 
@@ -106,7 +107,7 @@ def arrange(models: Sequence[BinaryQuadratic]) -> Plan:
         places = np.empty(n, np.int32)
         places[order] = np.arange(n)
         blocks = tuple(
-            _rows(start, order[start:stop], width, first, places[others], values)
+            _rows(start, order[start:stop], width, first, places[others], values, n)
             for (start, stop), width in zip(spans, widths, strict=True)
         )
     else:
@@ -118,10 +119,23 @@ def arrange(models: Sequence[BinaryQuadratic]) -> Plan:
     return Plan(made, order, ends)
 
 
-def _rows(start: int, sites: np.ndarray, width: int, first: np.ndarray, others: np.ndarray, values: np.ndarray) -> Rows:
+# What a block is made of: a slice of the order, and the compressed rows of all sites.
+def _rows(
+    start: int,
+    sites: Int[np.ndarray, " k"],
+    width: int,
+    first: Int[np.ndarray, " ends"],
+    others: Int[np.ndarray, " m"],
+    values: Float[np.ndarray, " m"],
+    num_rows: int,
+) -> Rows:
     real = np.maximum(sites, 0)
     indices = pad_rows(first, others, real, width, 0)
     weights = pad_rows(first, values, real, width, 0) * (sites >= 0)[:, None]
+    if width > _UNROLLED and width >= _SHARE_FOR_A_MATRIX * num_rows and 4 * num_rows**2 <= _MOST_BYTES_OF_A_MATRIX:
+        matrix = np.zeros((len(sites), num_rows), np.float32)
+        np.add.at(matrix, (np.arange(len(sites))[:, None], indices), weights)
+        return Rows(start, None, jnp.asarray(matrix))
     return Rows(start, jnp.asarray(indices, jnp.int32), jnp.asarray(weights, jnp.float32))
 
 
@@ -140,7 +154,7 @@ def _equal_blocks(
     places = np.empty(n, np.int32)
     places[filled[filled >= 0]] = np.flatnonzero(filled >= 0)
     width = max(1, int(np.diff(first).max()))
-    rows = [_rows(i * size, piece, width, first, places[others], values) for i, piece in enumerate(pieces)]
+    rows = [_rows(i * size, piece, width, first, places[others], values, len(filled)) for i, piece in enumerate(pieces)]
     return filled, jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(leaf) for leaf in leaves]), *rows)
 
 
@@ -186,7 +200,7 @@ def sweep(
 def _redraw(
     arrangement: Arrangement, rows: Rows, key: tuple[Array, Array], x: Array, beta: Float[Array, "models replicas"]
 ) -> Integer[Array, "n replicas"]:
-    size = len(rows.indices)
+    size = rows.weights.shape[0]
     linear = jax.lax.dynamic_slice_in_dim(arrangement.linear, rows.start, size)
     field = linear[:, None] + around(rows, x)
     if arrangement.owner is None:
@@ -203,22 +217,16 @@ def _redraw(
 
 def around(rows: Rows, x: Integer[Array, "n replicas"]) -> Float[Array, "k replicas"]:
     """sum_j w_ij x_j of the rows' sites."""
-    size, width = rows.indices.shape
-
-    def columns(at: Array | int, count: int) -> Float[Array, "k replicas"]:
-        indices = jax.lax.dynamic_slice_in_dim(rows.indices, at, count, axis=1)
-        weights = jax.lax.dynamic_slice_in_dim(rows.weights, at, count, axis=1)
-        parts = [
-            weights[:, j, None] * x.at[indices[:, j]].get(mode="promise_in_bounds").astype(jnp.float32)
-            for j in range(count)
-        ]
-        return functools.reduce(jnp.add, parts)
-
-    if width <= _UNROLLED:
-        return columns(0, width)
-    whole, rest = divmod(width, _COLUMNS)
-    total = jnp.zeros((size, x.shape[1]), jnp.float32) if not rest else columns(whole * _COLUMNS, rest)
-    return jax.lax.fori_loop(0, whole, lambda b, total: total + columns(b * _COLUMNS, _COLUMNS), total)
+    if rows.indices is None:
+        return jnp.dot(rows.weights, x.astype(jnp.float32), precision=jax.lax.Precision.HIGHEST)
+    if rows.indices.shape[1] > _UNROLLED:
+        gathered = x.at[rows.indices].get(mode="promise_in_bounds")
+        return jnp.sum(rows.weights[:, :, None] * gathered.astype(jnp.float32), axis=1)
+    parts = [
+        rows.weights[:, j, None] * x.at[rows.indices[:, j]].get(mode="promise_in_bounds").astype(jnp.float32)
+        for j in range(rows.indices.shape[1])
+    ]
+    return functools.reduce(jnp.add, parts)
 
 
 def _sweep_rows(
@@ -244,7 +252,7 @@ def _sweep_rows(
             mine = (uniform[i] < jax.nn.sigmoid(beta[0] * field[i])).astype(jnp.float32)
             return field + within[:, i, None] * (mine - old[i]), new.at[i].set(mine)
 
-        _, new = jax.lax.fori_loop(0, size, redraw, (field, old), unroll=8)
+        _, new = jax.lax.fori_loop(0, size, redraw, (field, old), unroll=4)
         return jax.lax.dynamic_update_slice_in_dim(x, new.astype(x.dtype), start, axis=0)
 
     return jax.lax.fori_loop(0, arrangement.num_rows // size, redraw_block, x)
@@ -258,7 +266,7 @@ def values(arrangement: Arrangement, x: Integer[Array, "n replicas"]) -> Float[A
         return jnp.sum(ones * (arrangement.linear[:, None] + half * fields), axis=0)[None]
 
     def add(rows: Rows, total: Array) -> Array:
-        size = len(rows.indices)
+        size = rows.weights.shape[0]
         mine = jax.lax.dynamic_slice_in_dim(ones, rows.start, size)
         linear = jax.lax.dynamic_slice_in_dim(arrangement.linear, rows.start, size)
         terms = mine * (linear[:, None] + half * around(rows, x))
