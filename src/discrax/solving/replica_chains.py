@@ -16,9 +16,9 @@ from discrax.core.programs import compiled
 from discrax.problems.problem import BinaryQuadratic
 from discrax.solving.drive import STEP_OF_LADDER
 from discrax.solving.engine import Report
-from discrax.solving.replica_program import MOST_ROUNDS, ReplicaState, keep_best, polish, run_rounds
+from discrax.solving.replica_program import MOST_ROUNDS, ReplicaState, run_rounds
 from discrax.solving.replica_moves import can_exchange_clusters
-from discrax.solving.replicas import Arrangement, arrange, of_sites, sweep
+from discrax.solving.replicas import Arrangement, arrange, of_sites
 from discrax.solving.schedules import binary_betas
 from discrax.solving.tempering import tune_ladder
 
@@ -72,13 +72,11 @@ class ReplicaChains:
             self._state = self._place(self._state._replace(x=jnp.asarray(x)))
         else:
             self.restart(low, high)
-        self._call(keep_best)
-        before = self._state
         self.polish(low, high)
-        self._state = self._state._replace(x=before.x, value=before.value)
 
     def restart(self, low: int, high: int) -> None:
-        self._call(_scatter)
+        """Uniform states: a sweep at an infinite temperature."""
+        self._rounds(self._kind, np.zeros((1, 1, 1)), 1, moves_together=0)
         if self._state.beta is not None:
             self._state = self._state._replace(beta=jnp.zeros_like(self._state.beta))
 
@@ -92,9 +90,11 @@ class ReplicaChains:
             self._rounds(self._kind, betas[whole * size :][:1], rest)
 
     def polish(self, low: int, high: int) -> None:
-        _, cold = self.temperatures()
-        beta = jnp.asarray(100 * np.max(cold), jnp.float32)
-        self._call(polish, beta, jnp.asarray(_POLISHING_SWEEPS, jnp.int32))
+        """By sweeps at a temperature at which no loss is accepted; the chains go on from where they were."""
+        before, betas = self._state, 100 * np.reshape(self.temperatures()[1], (1, -1, 1))
+        self._rounds(self._kind, betas, 0, moves_together=0)
+        self._rounds(self._kind, betas, _POLISHING_SWEEPS, moves_together=0)
+        self._state = self._state._replace(x=before.x, value=before.value, rates=before.rates)
 
     def temperatures(self) -> tuple[Any, Any]:
         if not hasattr(self, "_betas"):
@@ -106,13 +106,13 @@ class ReplicaChains:
         """Rungs at equal steps of sqrt(dv / dbeta) dbeta, from the mean values that a quick anneal passes."""
         hot, cold = (np.broadcast_to(end, len(self.models)) for end in (hot, cold))
         points = np.linspace(hot, cold, _POINTS_OF_A_PILOT)
-        before, kind = self._state, self._kind
+        before = self._state
         self.restart(0, 0)
         means = []
         for betas in points:
-            self._rounds("anneal", betas.reshape(1, -1, 1), max(1, num_sweeps // len(points)))
+            self._rounds(self._kind, betas.reshape(1, -1, 1), max(1, num_sweeps // len(points)))
             means.append(np.asarray(self._state.value).mean(axis=1))
-        self._state, self._kind = before._replace(turn=self._state.turn), kind
+        self._state = before._replace(turn=self._state.turn)
         steps = np.diff(points, axis=0)
         slopes = np.maximum(0, np.diff(np.maximum.accumulate(means, axis=0), axis=0)) / np.maximum(steps, 1e-30)
         lengths = np.concatenate([np.zeros((1, len(self.models))), np.cumsum(np.sqrt(slopes) * steps, axis=0)])
@@ -151,10 +151,11 @@ class ReplicaChains:
             **wide,
         )
         self._state, self._ladder, self._rates_of = self._place(begun), ladder, 0
+        self._kind = "clusters" if chains > 1 and self._exchanges_clusters() else "temper"
 
     def temper(self, ladder: Any, first: int, count: int, low: int, high: int) -> None:
         """So many rounds. Between calls the ladder moves towards equal rates of exchange."""
-        self._rounds("temper", np.broadcast_to(self._ladder, (count, *self._ladder.shape)), _SWEEPS_OF_A_ROUND)
+        self._rounds(self._kind, np.broadcast_to(self._ladder, (count, *self._ladder.shape)), _SWEEPS_OF_A_ROUND)
         self._rates_of += count
         if self._rates_of >= _ROUNDS_BETWEEN_TUNINGS:
             rates = 2 * np.asarray(self._state.rates) / self._rates_of
@@ -178,25 +179,27 @@ class ReplicaChains:
 
     # --- Programs ------------------------------------------------------------------------------------------------------
 
-    def _rounds(self, kind: str, betas: Float[np.ndarray, "rounds models rungs"], num_sweeps: int) -> None:
-        arrangement = self._plan.arrangement
-        clusters = kind == "temper" and self._exchanges_clusters()
+    def _rounds(
+        self, kind: str, betas: Float[np.ndarray, "rounds _ _"], num_sweeps: int, moves_together: int = 1
+    ) -> None:
+        if self._state.replica_at is None:
+            rungs = 1
+        else:
+            rungs = self._state.replica_at.shape[1]
+            moves_together *= _ROUNDS_BETWEEN_CLUSTERS
         for at in range(0, len(betas), MOST_ROUNDS):
             part = betas[at : at + MOST_ROUNDS]
-            part = np.broadcast_to(part, (len(part), len(self.models), part.shape[2]))
-            padded = np.zeros((MOST_ROUNDS, *part.shape[1:]), np.float32)
+            padded = np.zeros((MOST_ROUNDS, len(self.models), rungs), np.float32)
             padded[: len(part)] = part
-            numbers = [jnp.asarray(each, jnp.int32) for each in (len(part), num_sweeps, _ROUNDS_BETWEEN_CLUSTERS)]
-            arguments = (arrangement, self._state, jnp.asarray(padded), *numbers)
-            program, _ = compiled(run_rounds, arguments, {"kind": kind, "clusters": clusters})
-            self._state = jax.block_until_ready(program(arguments))
+            numbers = [jnp.asarray(each, jnp.int32) for each in (len(part), num_sweeps, moves_together)]
+            self._call(run_rounds, jnp.asarray(padded), *numbers, kind=kind)
 
     def _exchanges_clusters(self) -> bool:
         blocks = self._plan.arrangement.blocks
-        if not can_exchange_clusters(self._plan.arrangement) or self._state.replica_at.shape[2] < 2:
+        if self._clusters is False or not can_exchange_clusters(self._plan.arrangement):
             return False
         assert isinstance(blocks, tuple)
-        return self._clusters is not False and max(rows.weights.shape[1] for rows in blocks) <= _WIDEST_FOR_CLUSTERS
+        return bool(self._clusters) or max(rows.weights.shape[1] for rows in blocks) <= _WIDEST_FOR_CLUSTERS
 
     def _call(self, function: Any, *more: Any, keeps_state: bool = True, **settings: Any) -> Any:
         arguments = (self._plan.arrangement, self._state, *more)
@@ -249,14 +252,8 @@ def needed_bytes(models: Sequence[BinaryQuadratic], num_chains: int) -> float:
     return 24.0 * num_edges + _BYTES_PER_CODE * num_sites * num_chains
 
 
-def _scatter(arrangement: Arrangement, state: ReplicaState) -> ReplicaState:
-    """Uniform states: a sweep at an infinite temperature."""
-    hot = jnp.zeros(state.value.shape, jnp.float32)
-    x = sweep(arrangement, state.keys, state.turn, state.x, hot)
-    return state._replace(x=x, turn=state.turn + jnp.uint32(1))
-
-
 def _take_best(arrangement: Arrangement, state: ReplicaState, *, count: int) -> tuple[Array, Array]:
     """The best values of each model, and their states."""
     top, at = jax.lax.top_k(state.best_value, count)
-    return top, jnp.take_along_axis(state.best_x, jnp.broadcast_to(of_sites(arrangement, at), (len(state.best_x), count)), axis=1)
+    places = jnp.broadcast_to(of_sites(arrangement, at), (len(state.best_x), count))
+    return top, jnp.take_along_axis(state.best_x, places, axis=1)

@@ -5,7 +5,7 @@ kept, and replicas exchange or are resampled. How many rounds, how many sweeps a
 the program takes, so one program serves a whole search and the host hears of it as seldom as it likes.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -39,24 +39,25 @@ def run_rounds(
     betas: Float[Array, "rounds models rungs"],
     num_rounds: Int[Array, ""],
     num_sweeps: Int[Array, ""],
-    rounds_between_clusters: Int[Array, ""],
+    moves_together: Int[Array, ""],
     *,
     kind: str,
-    clusters: bool = False,
 ) -> ReplicaState:
     """So many rounds. `betas` of a round: one of each model, or with `kind` "temper" the ladder.
 
-    `kind` is "anneal", "temper" or "population".
+    `kind` is "anneal", "temper", "clusters" (tempering with exchanges of clusters) or "population". What replicas do to
+    each other waits if `moves_together` is 0; clusters are exchanged every so many rounds.
     """
+    tempers = kind in ("temper", "clusters")
 
     def one_round(t: Array, state: ReplicaState) -> ReplicaState:
         now = betas[t]
-        if kind == "temper":
+        if tempers:
             assert state.replica_at is not None
             beta = betas_at(state.replica_at, now)
         elif kind == "population":
             assert state.beta is not None
-            state = _resample(arrangement, state, now[:, 0])
+            state = jax.lax.cond(moves_together > 0, _resample, lambda _, state, __: state, arrangement, state, now[:, 0])
             beta = jnp.broadcast_to(now, state.value.shape)
         else:
             beta = jnp.broadcast_to(now, state.value.shape)
@@ -66,14 +67,15 @@ def run_rounds(
             lambda i, x: sweep(arrangement, state.keys, state.turn + i.astype(jnp.uint32), x, beta),
             state.x,
         )
-        if clusters:
-            is_due = state.round.astype(jnp.int32) % rounds_between_clusters == 0
+        if kind == "clusters":
+            is_due = (moves_together > 0) & (state.round.astype(jnp.int32) % jnp.maximum(moves_together, 1) == 0)
             move = lambda x: exchange_clusters(arrangement, state.key, state.round, state.replica_at, x)  # noqa: E731
             x = jax.lax.cond(is_due, move, lambda x: x, x)
         state = state._replace(x=x, turn=state.turn + num_sweeps.astype(jnp.uint32))
         state = keep_best(arrangement, state)
-        if kind == "temper":
+        if tempers:
             at, rates = exchange(state.key, state.round, state.replica_at, now, state.value)
+            at = jnp.where(moves_together > 0, at, state.replica_at)
             state = state._replace(replica_at=at, rates=state.rates + rates)
         return state._replace(round=state.round + jnp.uint32(1))
 
@@ -97,15 +99,3 @@ def _resample(arrangement: Arrangement, state: ReplicaState, beta: Float[Array, 
     source = descendants(state.key, state.round, jnp.maximum(beta - state.beta, 0), state.value)
     x = copy_replicas(arrangement, state.x, source)
     return state._replace(x=x, value=jnp.take_along_axis(state.value, source, axis=1), beta=beta)
-
-
-def polish(arrangement: Arrangement, state: ReplicaState, beta: Any, num_sweeps: Any) -> ReplicaState:
-    """Sweeps at a temperature at which no loss is accepted, and the best of them."""
-    cold = jnp.full(state.value.shape, beta, jnp.float32)
-    x = jax.lax.fori_loop(
-        0, num_sweeps, lambda i, x: sweep(arrangement, state.keys, state.turn + i.astype(jnp.uint32), x, cold), state.x
-    )
-    polished = keep_best(arrangement, state._replace(x=x))
-    return state._replace(
-        turn=state.turn + jnp.uint32(num_sweeps), best_x=polished.best_x, best_value=polished.best_value
-    )

@@ -30,7 +30,8 @@ from discrax.core.sparse import compress_rows, greedy_colouring, pad_rows
 from discrax.problems.problem import BinaryQuadratic
 from discrax.targets.rows import cut_blocks
 
-_MOST_BLOCKS = 48  # that a program lists one by one; more are a loop over equal ones
+_MOST_BLOCKS = 24  # that a program for an accelerator lists one by one; more are a loop over equal ones
+_MOST_BLOCKS_ON_A_CPU = 4  # where a turn of a loop costs nothing
 _MOST_COLOURS = 1 / 3  # of the sites; beyond, rows go in blocks
 _FEW_COLOURS = 8
 _ROWS_OF_A_BLOCK = 32
@@ -103,7 +104,7 @@ def arrange(models: Sequence[BinaryQuadratic]) -> Plan:
     order = np.argsort(colours, kind="stable")
     ends_of_colours = np.cumsum(np.bincount(colours, minlength=num_colours)).tolist()
     order, spans, widths = cut_blocks(np.diff(first), order, ends_of_colours)
-    if len(spans) <= _MOST_BLOCKS:
+    if len(spans) <= (_MOST_BLOCKS_ON_A_CPU if jax.default_backend() == "cpu" else _MOST_BLOCKS):
         places = np.empty(n, np.int32)
         places[order] = np.arange(n)
         blocks = tuple(
