@@ -113,11 +113,13 @@ class QUBO(Unconstrained):
         return per_state(lambda x: float(energy.offset + x @ energy.linear + (x[i] & x[j]) @ energy.weights), x)
 
     def bound(self) -> float:
-        """All terms at their least, in x or in s, whichever says more."""
+        """All terms at their least, in x or in s, whichever says more; rounded up where all terms are integers."""
         bits, spins = self.energy, self.energy.in_spins()
         least_in_bits = bits.offset + np.minimum(bits.linear, 0).sum() + np.minimum(bits.weights, 0).sum()
         least_in_spins = spins.offset - np.abs(spins.linear).sum() - np.abs(spins.weights).sum()
-        return float(max(least_in_bits, least_in_spins))
+        bound = float(max(least_in_bits, least_in_spins))
+        is_whole = all((each == np.rint(each)).all() for each in (bits.linear, bits.weights, np.array(bits.offset)))
+        return float(np.ceil(bound)) if is_whole else bound
 
     def describe(self, x: Integer[np.ndarray, " n"]) -> dict:
         names = range(len(x)) if self.names is None else self.names
