@@ -79,7 +79,7 @@ def solve_file(
             _failure(lambda: _print(_summarise(made, solution))),
             None if out is None else _failure(lambda: _print(str(solution.save(out)))),
             None if plot is None else _failure(lambda: _print(_draw(solution, plot))),
-            None if solution.bound is None else _failure(lambda: _print(f"bound {solution.bound:g}")),
+            None if solution.bound is None else _failure(lambda: _print(_judge(solution))),
         ]
         if failures[1] is not None:  # better there than nowhere
             failures.append(_failure(lambda: _print(solution.to_json().rstrip())))
@@ -96,6 +96,11 @@ def _summarise(problem: Any, solution: Any) -> str:
         f"{problem!r}: objective {solution.objective:g}, {feasible}\n"
         f"{solution.num_steps:,} {how} of {solution.num_chains} chains in {solution.seconds:.1f} s{interrupted}"
     )
+
+
+def _judge(solution: Any) -> str:
+    """The bound, and whether it is met."""
+    return f"bound {solution.bound:g}{', met: nothing is better' if solution.is_proved_optimal else ''}"
 
 
 def _print(text: str) -> None:

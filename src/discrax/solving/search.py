@@ -76,6 +76,8 @@ class Search:
                             write = lambda: files.write(solutions(finish.peek(), False), finish.reports)  # noqa: E731
                             for _ in writing.emit(write):
                                 pass
+                        if finish.is_proved():
+                            break
             except KeyboardInterrupt:  # the second signal, which waits for nothing
                 self._interrupts.requested = True
             except (MemoryError, jax.errors.JaxRuntimeError) as error:
@@ -101,6 +103,7 @@ class Search:
                 objective=one.objective,
                 is_feasible=one.is_feasible,
                 state=one.state,
+                states=one.state[None] if one.states is None else one.states,
                 history=history,
                 seconds=files.seconds + clock.seconds(),
                 compile_seconds=files.compile_seconds + clock.compile_seconds(),

@@ -15,6 +15,7 @@ from discrax.core.memory import check_memory, num_cores
 from discrax.problems.problem import BinaryQuadratic, Labelling, Problem
 from discrax.solving.clock import SearchBudget
 from discrax.solving.schedules import KINDS, check_betas
+from discrax.solving.solution import Solution
 
 METHODS = ("auto", "sites", "anneal", "temper")
 _SECONDS = 10.0  # if nothing is said
@@ -183,8 +184,13 @@ def spread_chains(settings: Settings, devices: Any, problems: Sequence[Problem])
     return settings._replace(devices=found)
 
 
-def check_init(problems: Sequence[Problem], init: Any, num_chains: Any) -> list[Integer[np.ndarray, "chains _"]] | None:
-    """The first states of each problem, one a chain and as many of each; None where they are left open."""
+def check_init(
+    problems: Sequence[Problem], init: Any, num_chains: Any, usual_chains: int = 1
+) -> list[Integer[np.ndarray, "chains _"]] | None:
+    """The first states of each problem, one a chain and as many of each; None where they are left open.
+
+    One state is that of every chain, and those of a solution are dealt to the chains in turn.
+    """
     if init is None:
         return None
     if not isinstance(init, Sequence | np.ndarray) or len(init) != len(problems):
@@ -192,7 +198,9 @@ def check_init(problems: Sequence[Problem], init: Any, num_chains: Any) -> list[
         raise ValueError(f"init has an array of states for each problem, but got {count} {len(problems)} problems.")
     checked = []
     for problem, given in zip(problems, init, strict=True):
-        states, space = _array(given), problem.space
+        states, space = _array(given.states if isinstance(given, Solution) else given), problem.space
+        if isinstance(given, Solution) or states.shape == (space.num_sites,):
+            states = np.resize(states, (num_chains or usual_chains, states.shape[-1]))
         wanted = (states.shape[0] if states.ndim and num_chains is None else num_chains, space.num_sites)
         if states.ndim != 2 or states.shape != wanted or not len(states):
             wanted = f"({'chains' if num_chains is None else num_chains}, {space.num_sites})"

@@ -38,7 +38,7 @@ def solve(
     reheat: float | None = None,
     num_rungs: int | None = None,
     devices: int | Sequence[jax.Device] | Mesh | None = None,
-    init: Integer[np.ndarray, "chains n"] | None = None,
+    init: Integer[np.ndarray, "*chains n"] | Solution | None = None,
     counts_compilation: bool = False,
     progress: bool | None = None,
     folder: str | Path | None = None,
@@ -57,7 +57,7 @@ def solve(
     - `num_rounds`, `reheat`: for "sites" and "anneal", annealing several times over, see `discrax.solving.annealing`.
     - `num_rungs`: for "temper", of the ladder of temperatures; 16 by default.
     - `devices`: for "anneal" and "temper", over which the chains are spread, as in `discrax.sample`.
-    - `init`: states to begin with, one a chain.
+    - `init`: states to begin with, one a chain; or one state for all of them; or a `Solution`, whose states are dealt.
     - `folder`: the best so far is kept there, every two seconds and at the end, in a file that is whole at any time;
       `Solution.load(folder, problem)` reads it. If the search ends early, however that comes, the same call goes on:
       every chain begins at the best state it had found, what is left of the budget is spent, and what is returned is no
@@ -90,7 +90,7 @@ def solve_many(
     reheat: float | None = None,
     num_rungs: int | None = None,
     devices: int | Sequence[jax.Device] | Mesh | None = None,
-    init: Sequence[Integer[np.ndarray, "chains _"]] | None = None,
+    init: Sequence[Integer[np.ndarray, "..."] | Solution] | None = None,
     counts_compilation: bool = False,
     progress: bool | None = None,
     folder: str | Path | None = None,
@@ -108,7 +108,7 @@ def solve_many(
         problems, budget, method=method, sampler=sampler, num_chains=num_chains, schedule=schedule, betas=betas,
         num_rounds=num_rounds, reheat=reheat, num_rungs=num_rungs,
     )  # fmt: skip
-    given = check_init(problems, init, num_chains)
+    given = check_init(problems, init, num_chains, settings.default_chains)
     if not problems:
         return []
     if given is not None:
