@@ -26,9 +26,9 @@ from discrax.solving.history import History
 from discrax.solving.settings import check_problems
 from discrax.solving.solution import Solution
 
-_FORMAT = 1
+_FORMAT = 2
 _FIELDS = (
-    "objective", "is_feasible", "seconds", "compile_seconds", "num_steps", "num_chains", "method", "sampler",
+    "objective", "is_feasible", "seconds", "compile_seconds", "num_steps", "num_chains", "search", "sampler",
     "is_complete",
 )  # fmt: skip
 
@@ -94,7 +94,7 @@ class Files:
     """The files of the problems that share a search, and what its earlier parts have left in them."""
 
     def __init__(self, folder: SearchFolder | None, numbers: Sequence[int]):
-        self.folder, self._numbers = folder, numbers
+        self.folder, self.numbers = folder, numbers
         self.before = [None if folder is None else folder.before[number] for number in numbers]
         there = [best.solution for best in self.before if best is not None]
         self.seconds = max((solution.seconds for solution in there), default=0.0)
@@ -125,7 +125,7 @@ class Files:
     def write(self, solutions: Sequence[Solution], reports: Sequence[Report]) -> None:
         """Replaces the files, if there is a folder."""
         if self.folder is not None:
-            for number, solution, report in zip(self._numbers, solutions, reports, strict=True):
+            for number, solution, report in zip(self.numbers, solutions, reports, strict=True):
                 self.folder.write(number, solution, report)
 
 
@@ -147,8 +147,7 @@ def read_best(folder: str | Path, problem: Problem, number: int = 0) -> Best:
         )
     history = History(problem, rows=arrays["history"])
     state = arrays["state"]
-    ties = arrays.get("ties", state[None])  # files of earlier versions have one state
-    solution = Solution(problem=problem, state=state, states=ties, history=history, **about["solution"])
+    solution = Solution(problem=problem, state=state, states=arrays["ties"], history=history, **about["solution"])
     return Best(solution, arrays["states"], SearchBudget(*about["budget"]))
 
 

@@ -32,7 +32,7 @@ class Solution:
     compile_seconds: float
     num_steps: int
     num_chains: int
-    method: str
+    search: str
     sampler: str
     is_complete: bool  # False if it was interrupted
 
@@ -87,7 +87,7 @@ class Solution:
             "compile_seconds": round(self.compile_seconds, 3),
             "steps": self.num_steps,
             "chains": self.num_chains,
-            "method": self.method,
+            "search": self.search,
             "sampler": self.sampler,
             "is_complete": self.is_complete,
         }
