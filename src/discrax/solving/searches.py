@@ -356,7 +356,7 @@ class Population(_Scheduled):
 
     def reports(self, task: Task) -> Iterator[list[Report]]:
         kind = "linear" if self.schedule == "auto" else _plain(self.schedule)
-        return _search_replicas(task, self.betas, plan_phases(kind, 1, 0.0), kind="population")
+        return _search_replicas(task, self.betas, plan_phases(kind, None, 0.0), kind="population")
 
 
 SEARCHES: dict[str, type[Search]] = {each.name: each for each in (Sites, Anneal, Temper, Population)}
