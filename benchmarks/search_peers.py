@@ -32,6 +32,7 @@ from discrax.problems import MIS, BinaryQuadratic, MaxClique, MaxCut, Problem
 
 LENGTHS = (1_000, 10_000, 100_000)  # sweeps of a read
 FIRST_LENGTH = 100  # of the read that measures the speed
+GROWTH = 20  # a call does at most so many times the work of those before it, since the measured speed may be off
 MOST_DENSE = 12_000  # nodes; searches that make an n x n matrix of a problem are left out beyond it
 MOST_LINEAR = 300_000  # edges; of a linear programme
 SECONDS_OF_GRACE = 300.0  # after them a search that has not ended is killed
@@ -108,16 +109,16 @@ def discrax(problem: Problem, seconds: float, num_threads: int, seed: int, searc
 def _read_until(sample: Callable[[int, int, int], tuple[np.ndarray, float]], seconds: float, seed: int):
     """Best state of reads of several lengths; `sample` makes of reads, sweeps and a seed a state and its energy."""
     begin = time.perf_counter()
-    best, least, found_at, num_reads = None, np.inf, 0.0, 0
+    best, least, found_at, num_reads, most = None, np.inf, 0.0, 0, 0
     call, sweep = 0.0, np.inf  # seconds of a call by itself, and of a sweep
     seeds = np.random.default_rng(seed)
 
     def run(reads: int, length: int) -> float:
-        nonlocal best, least, found_at, num_reads
+        nonlocal best, least, found_at, num_reads, most
         began = time.perf_counter()
         state, energy = sample(reads, length, int(seeds.integers(2**31 - 1)))
         now = time.perf_counter()
-        num_reads += reads
+        num_reads, most = num_reads + reads, max(most, reads * length)
         if energy < least:
             best, least, found_at = state, energy, now - begin
         return now - began
@@ -130,11 +131,11 @@ def _read_until(sample: Callable[[int, int, int], tuple[np.ndarray, float]], sec
             fits = int((left - call) / (sweep * length))
             if fits < 1:
                 break
-            reads = min(fits, max(1, int(max(0.5, 10 * call) / (sweep * length))))
+            reads = min(fits, max(1, int(max(0.5, 10 * call) / (sweep * length))), max(1, GROWTH * most // length))
             sweep = max(run(reads, length) - call, 0.01 * call) / (reads * length)
     while True:
         left = seconds - (time.perf_counter() - begin)
-        length = int(0.97 * (left - call) / sweep)
+        length = min(int(0.97 * (left - call) / sweep), GROWTH * most)
         if length < FIRST_LENGTH or left < 0.03 * seconds:
             return best, {"reads": num_reads, "found_at": found_at}
         sweep = max(run(1, length) - call, 0.01 * call) / length
@@ -186,16 +187,19 @@ def dwave_tabu(problem: Problem, seconds: float, num_threads: int, seed: int):
 
 
 def _openjij(problem: Problem, seconds: float, seed: int, kind: str):
+    """Reads on a model that is built once; a call builds it again where it is given another package's."""
     import openjij
 
-    bqm, sampler = _bqm(problem), getattr(openjij, kind)()
-    n = bqm.num_variables
-    is_sparse = bqm.num_interactions < n * (n - 1) / 4
+    begin = time.perf_counter()
+    form, sampler = _model(problem), getattr(openjij, kind)()
+    n, m = form.num_sites, len(form.edges)
+    linear = dict(enumerate((-form.linear).tolist()))
+    pairs = dict(zip(map(tuple, form.edges.tolist()), (-form.weights).tolist(), strict=True))
+    is_sparse = m < n * (n - 1) / 4
+    model = openjij.BinaryQuadraticModel(linear, pairs, -form.offset, "BINARY", sparse=is_sparse)
     return _read_until(
-        lambda reads, length, seed: _first(
-            sampler.sample(bqm, num_reads=reads, num_sweeps=length, seed=seed, sparse=is_sparse)
-        ),
-        seconds,
+        lambda reads, length, seed: _first(sampler.sample(model, num_reads=reads, num_sweeps=length, seed=seed)),
+        seconds - (time.perf_counter() - begin),
         seed,
     )
 
@@ -245,8 +249,31 @@ def kamis_redumis(problem: Problem, seconds: float, num_threads: int, seed: int)
 # ---------------------------------------------------------------------------------------------- exact solvers
 
 
+def _cliques(form: BinaryQuadratic) -> list[list[int]]:
+    """Cliques that cover all edges, greedily: a row a clique says more than a row an edge."""
+    adjacent = [0] * form.num_sites  # bit j of number i: whether i and j are joined
+    for i, j in form.edges.tolist():
+        adjacent[i] |= 1 << j
+        adjacent[j] |= 1 << i
+    left, cliques = adjacent.copy(), []
+    for i, j in form.edges.tolist():
+        if not left[i] >> j & 1:
+            continue
+        clique, common = [i, j], adjacent[i] & adjacent[j]
+        while common:
+            useful = common & left[i] or common
+            node = (useful & -useful).bit_length() - 1
+            clique.append(node)
+            common &= adjacent[node]
+        inside = sum(1 << node for node in clique)
+        for node in clique:
+            left[node] &= ~inside
+        cliques.append(clique)
+    return cliques
+
+
 def cpsat(problem: Problem, seconds: float, num_threads: int, seed: int):
-    """OR-tools CP-SAT: conflicts as clauses, products of a quadratic form as variables of their own."""
+    """OR-tools CP-SAT: at most one of each clique of conflicts, or products of a quadratic form as variables."""
     from ortools.sat.python import cp_model
 
     begin = time.perf_counter()
@@ -254,10 +281,10 @@ def cpsat(problem: Problem, seconds: float, num_threads: int, seed: int):
     model = cp_model.CpModel()
     x = [model.new_bool_var("") for _ in range(form.num_sites)]
     variables, coefficients = list(x), form.linear.tolist()
-    for (i, j), w in zip(form.edges.tolist(), form.weights.tolist(), strict=True):
-        if _is_set(problem):
-            model.add_at_most_one(x[i], x[j])
-            continue
+    for clique in _cliques(form) if _is_set(problem) else ():
+        model.add_at_most_one(x[node] for node in clique)
+    pairs = () if _is_set(problem) else zip(form.edges.tolist(), form.weights.tolist(), strict=True)
+    for (i, j), w in pairs:
         y = model.new_bool_var("")  # x_i x_j
         if w > 0:
             model.add_implication(y, x[i])
@@ -281,7 +308,7 @@ def cpsat(problem: Problem, seconds: float, num_threads: int, seed: int):
 
 
 def highs(problem: Problem, seconds: float, num_threads: int, seed: int):
-    """HiGHS, mixed integer: a row for each conflict, or products of a quadratic form linearised.
+    """HiGHS, mixed integer: a row for each clique of conflicts, or products of a quadratic form linearised.
 
     For y = x_i x_j it takes y <= x_i, y <= x_j where y gains, and y >= x_i + x_j - 1 where it costs.
     """
@@ -293,8 +320,10 @@ def highs(problem: Problem, seconds: float, num_threads: int, seed: int):
     i, j = form.edges.T
     cost, num_columns = form.linear, n
     if _is_set(problem):
-        starts, columns, values = 2 * np.arange(m), form.edges.ravel(), np.ones(2 * m)
-        upper = np.ones(m)
+        cliques = _cliques(form)
+        columns = np.concatenate(cliques) if cliques else np.zeros(0, np.int64)
+        starts = np.concatenate([[0], np.cumsum(list(map(len, cliques)))])[:-1]
+        values, upper = np.ones(len(columns)), np.ones(len(cliques))
     else:
         cost, num_columns = np.concatenate([form.linear, form.weights]), n + m
         up, down, y = form.weights > 0, form.weights <= 0, n + np.arange(m)

@@ -228,7 +228,7 @@ def group(rows: list[Row], name: str) -> dict[str, list[Row]]:
 
 
 def reference(rows: list[Row]) -> tuple[float | None, str]:
-    """What the rows of an instance are compared with, and what that is: the best of all rows, where nothing is known."""
+    """What the rows of an instance are compared with, and what that is: where nothing is known, the best row."""
     first = rows[0]
     if first["best"] is not None:
         return first["best"], first["mark"]
@@ -264,10 +264,10 @@ def header(rows: list[Row], solvers: list[str]) -> list[str]:
     """Machine, budget, versions, and what each search did with its seconds."""
     machines = " and ".join(sorted({f"{row['machine']}, {row['cores']} cores" for row in rows}))
     seeds = len({row["seed"] for row in rows})
-    budgets = sorted({row["asked"] for row in rows})
+    budgets = ", ".join(f"{each:g}" for each in sorted({row["asked"] for row in rows}))
     lines = [
         f"- machine: {machines}; every search is held to these cores",
-        f"- seconds: {', '.join(f'{each:g}' for each in budgets)}{' (by family, see there)' if len(budgets) > 1 else ''} "
+        f"- seconds: {budgets}{' (by family, see there)' if ',' in budgets else ''} "
         "for each search of each instance: wall time, building the model and all, imports and compilation apart",
         f"- seeds: {seeds}; tables have the median of the seeds, and in brackets the best where it is another",
         f"- python {', '.join(sorted({row['python'] for row in rows}))}",
