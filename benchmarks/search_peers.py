@@ -123,6 +123,7 @@ def _read_until(sample: Callable[[int, int, int], tuple[np.ndarray, float]], sec
             best, least, found_at = state, energy, now - begin
         return now - began
 
+    run(1, 1)
     call = run(1, 1)
     sweep = max(run(1, FIRST_LENGTH) - call, 0.01 * call) / FIRST_LENGTH
     for index, length in enumerate(LENGTHS):
@@ -163,12 +164,16 @@ def dwave_sa(problem: Problem, seconds: float, num_threads: int, seed: int):
     """dwave-samplers' simulated annealing with its own range of temperatures."""
     from dwave.samplers import SimulatedAnnealingSampler
 
-    bqm, sampler = _bqm(problem), SimulatedAnnealingSampler()
-    return _read_until(
-        lambda reads, length, seed: _first(sampler.sample(bqm, num_reads=reads, num_sweeps=length, seed=seed)),
-        seconds,
-        seed,
-    )
+    begin = time.perf_counter()
+    bqm, sampler, betas = _bqm(problem), SimulatedAnnealingSampler(), None
+
+    def sample(reads: int, length: int, seed: int) -> tuple[np.ndarray, float]:
+        nonlocal betas
+        samples = sampler.sample(bqm, num_reads=reads, num_sweeps=length, seed=seed, beta_range=betas)
+        betas = samples.info["beta_range"]  # found once: on large problems that takes longer than a thousand sweeps
+        return _first(samples)
+
+    return _read_until(sample, seconds - (time.perf_counter() - begin), seed)
 
 
 def dwave_tabu(problem: Problem, seconds: float, num_threads: int, seed: int):

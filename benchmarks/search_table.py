@@ -199,12 +199,12 @@ def write_page(script: Script, rows: list[Row], arguments: argparse.Namespace) -
         lines += ["## Time to solution", "", *times(by_instance, marks, solvers), ""]
     if script.is_fresh:
         lines += ["## Memory", "", *memory(by_instance, solvers), ""]
+    arguments.page.parent.mkdir(parents=True, exist_ok=True)
     picture = arguments.page.with_suffix(".png")
     if draw(picture, by_instance, cells, marks, solvers, script.title):
         lines += [f"![Gap to the best known, by instance]({picture.name})", ""]
     if len(by_instance) <= MOST_LISTED:
         lines += ["## By instance", "", *listing(by_instance, cells, marks, solvers), ""]
-    arguments.page.parent.mkdir(parents=True, exist_ok=True)
     arguments.page.write_text("\n".join(lines).rstrip() + "\n")
     print(f"{arguments.page}: {len(rows)} rows, {len(by_instance)} instances, {len(solvers)} searches")
 
