@@ -242,7 +242,7 @@ def cells_of(rows: list[Row]) -> dict[str, Cell]:
     for solver, its_rows in group(rows, "solver").items():
         is_max = its_rows[0]["sense"] == "max"
         nothing = float("-inf") if is_max else float("inf")
-        values = sorted((nothing if row["value"] is None else row["value"] for row in its_rows), reverse=not is_max)
+        values = sorted((nothing if row["value"] is None else row["value"] for row in its_rows), reverse=is_max)
         # Of an even number of seeds the worse of the two in the middle, so that a median is a value that was reached.
         cells[solver] = Cell(
             values[len(values) // 2], values[0], statistics.median(row["seconds"] for row in its_rows), len(values)
