@@ -35,6 +35,7 @@ FIRST_LENGTH = 100  # of the read that measures the speed
 GROWTH = 20  # a call does at most so many times the work of those before it, since the measured speed may be off
 MOST_DENSE = 12_000  # nodes; searches that make an n x n matrix of a problem are left out beyond it
 MOST_LINEAR = 300_000  # edges; of a linear programme
+UNTIL: float | None = None  # a value at which ours ends before its time, where a script asks for that
 SECONDS_OF_GRACE = 300.0  # after them a search that has not ended is killed
 
 
@@ -81,21 +82,20 @@ def _num_sites(problem: Problem) -> int:
 
 def discrax(problem: Problem, seconds: float, num_threads: int, seed: int, search: str | None = None):
     """`discrax.solve` as it is, or with one search by name."""
-    import inspect
-
     import jax
 
     import discrax as dx
 
-    chosen: dict[str, Any] = {}
-    if search is not None:
-        chosen = {"search" if "search" in inspect.signature(dx.solve).parameters else "method": search}
-    solution = dx.solve(jax.random.key(seed), problem, seconds=seconds, progress=False, **chosen)
+    def is_enough(report: Any) -> bool:
+        return until is not None and float(report.best_values.max()) >= until
+
+    until = UNTIL if problem.sense == "max" or UNTIL is None else -UNTIL
+    solution = dx.solve(jax.random.key(seed), problem, search, seconds=seconds, callback=is_enough, progress=False)
     best = solution.history.best
     found_at = float(solution.history.seconds[np.argmax(best == best[-1])]) if len(best) else solution.seconds
     notes = {
         "compile_seconds": solution.compile_seconds,
-        "how": solution.method,
+        "how": solution.search,
         "steps": solution.num_steps,
         "found_at": found_at,
         "backend": jax.default_backend(),
@@ -494,12 +494,13 @@ def versions(name: str) -> dict[str, str]:
 
 
 def _serve(connection, cores: tuple[int, ...]) -> None:
-    """A worker: takes (name, problem, seconds, threads, seed), gives back a state, or a sentence."""
+    """A worker: takes (name, problem, seconds, threads, seed, until), gives back a state, or a sentence."""
+    global UNTIL
     os.sched_setaffinity(0, cores)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # some peers talk
     while True:
         try:
-            name, problem, seconds, num_threads, seed = connection.recv()
+            name, problem, seconds, num_threads, seed, UNTIL = connection.recv()
         except EOFError:
             return
         usage, start = resource.getrusage(resource.RUSAGE_SELF), _resident_mib()
@@ -559,23 +560,33 @@ class Machine:
             crew.append((process, ours))
         return crew[:size]
 
-    def measure(self, name: str, problem: Problem, seconds: float, seed: int, tiny: Problem | None = None) -> Found:
-        """One search. `tiny` is a small problem of the same kind, for what must be imported and compiled first."""
+    def measure(
+        self,
+        name: str,
+        problem: Problem,
+        seconds: float,
+        seed: int,
+        tiny: Problem | None = None,
+        until: float | None = None,
+    ) -> Found:
+        """One search. `tiny` is a small problem of the same kind, for what must be imported and compiled first; ours
+        ends where it finds `until`.
+        """
         if self._is_fresh:
             self._dismiss(peer(name).packages)
         kind = (name, type(problem).__name__)
         if tiny is not None and kind not in self._warm:
-            self._run(name, tiny, 1.0, seed)
+            self._run(name, tiny, 1.0, seed, None)
             self._warm.add(kind)
-        return self._run(name, problem, seconds, seed)
+        return self._run(name, problem, seconds, seed, until)
 
-    def _run(self, name: str, problem: Problem, seconds: float, seed: int) -> Found:
+    def _run(self, name: str, problem: Problem, seconds: float, seed: int, until: float | None) -> Found:
         how = peer(name)
         crew = self._crew(how.packages, len(self.cores) if how.is_single else 1)
         num_threads = 1 if how.is_single else len(self.cores)
         begin = time.perf_counter()
         for place, (_, connection) in enumerate(crew):
-            connection.send((name, problem, seconds, num_threads, len(crew) * seed + place))
+            connection.send((name, problem, seconds, num_threads, len(crew) * seed + place, until))
         answers, error = [], None
         for process, connection in crew:
             try:

@@ -66,6 +66,8 @@ def main(script: Script, doc: str | None) -> None:
     parser.add_argument("--data", type=Path, help="folder of the data sets, else DISCRAX_DATA")
     parser.add_argument("--cores", default="0,1", help="that everything is held to; %(default)s")
     parser.add_argument("--out", type=Path, default=Path(f"{script.name}.jsonl"), help="file of rows; %(default)s")
+    parser.add_argument("--until-best", action="store_true", help="ours ends a search where it meets the reference")
+    parser.add_argument("--machine", help="its name in the rows; the processor's if not given")
     parser.add_argument("--page", type=Path, help="write this page from the rows; nothing is run")
     script.options(parser)
     arguments = parser.parse_args()
@@ -91,7 +93,7 @@ def run(script: Script, arguments: argparse.Namespace) -> None:
     about = {
         "script": script.name,
         "asked": arguments.seconds,
-        "machine": machine_name(),
+        "machine": arguments.machine or machine_name(),
         "cores": len(cores),
         "python": platform.python_version(),
     }
@@ -108,7 +110,8 @@ def run(script: Script, arguments: argparse.Namespace) -> None:
                     problem = made[instance.name]
                     if not peers.peer(solver).takes(problem):
                         continue
-                    found = machine.measure(solver, problem, arguments.seconds, seed, script.tiny())
+                    until = instance.best if arguments.until_best else None
+                    found = machine.measure(solver, problem, arguments.seconds, seed, script.tiny(), until)
                     form = problem.model
                     row |= {
                         "n": form.num_sites, "m": len(form.edges), "sense": problem.sense, "best": instance.best,

@@ -105,7 +105,8 @@ def arrange(models: Sequence[BinaryQuadratic]) -> Plan:
     order = np.argsort(colours, kind="stable")
     ends_of_colours = np.cumsum(np.bincount(colours, minlength=num_colours)).tolist()
     order, spans, widths = cut_blocks(np.diff(first), order, ends_of_colours)
-    if len(spans) <= (_MOST_BLOCKS_ON_A_CPU if jax.default_backend() == "cpu" else _MOST_BLOCKS):
+    most = _MOST_BLOCKS_ON_A_CPU if jax.default_backend() == "cpu" else _MOST_BLOCKS
+    if len(spans) <= most and not any(_pays_as_a_matrix(width, n) for width in widths):
         places = np.empty(n, np.int32)
         places[order] = np.arange(n)
         blocks = tuple(
@@ -122,6 +123,12 @@ def arrange(models: Sequence[BinaryQuadratic]) -> Plan:
     return Plan(made, order, ends)
 
 
+def _pays_as_a_matrix(width: int, num_rows: int) -> bool:
+    """Whether products of whole rows are cheaper than gathers. Such blocks are a loop: products take long to compile."""
+    is_wide = width > _UNROLLED and width >= _SHARE_FOR_A_MATRIX * num_rows
+    return is_wide and 4 * num_rows**2 <= _MOST_BYTES_OF_A_MATRIX
+
+
 # What a block is made of: a slice of the order, and the compressed rows of all sites.
 def _rows(
     start: int,
@@ -135,7 +142,7 @@ def _rows(
     real = np.maximum(sites, 0)
     indices = pad_rows(first, others, real, width, 0)
     weights = pad_rows(first, values, real, width, 0) * (sites >= 0)[:, None]
-    if width > _UNROLLED and width >= _SHARE_FOR_A_MATRIX * num_rows and 4 * num_rows**2 <= _MOST_BYTES_OF_A_MATRIX:
+    if _pays_as_a_matrix(width, num_rows):
         matrix = np.zeros((len(sites), num_rows), np.float32)
         np.add.at(matrix, (np.arange(len(sites))[:, None], indices), weights)
         return Rows(start, None, jnp.asarray(matrix))
