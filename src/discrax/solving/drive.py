@@ -8,7 +8,7 @@ few times, it goes to parallel tempering instead: tempering is better on small m
 import functools
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from jaxtyping import Float
@@ -25,7 +25,7 @@ class Chains(Protocol):
     """All chains of a search. Threads may run blocks of them, `low` to `high`, side by side."""
 
     num_chains: int
-    slice_seconds: float  # between looks at the clock
+    slice_seconds: ClassVar[float]  # between looks at the clock
 
     def compile(self) -> None:
         """Compiles what JAX does not."""

@@ -1,7 +1,7 @@
 """The chains that `drive.py` drives on an accelerator: thousands of replicas of binary models, see `replicas.py`."""
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import jax
 import jax.numpy as jnp
@@ -16,8 +16,8 @@ from discrax.core.programs import compiled
 from discrax.problems.problem import BinaryQuadratic
 from discrax.solving.drive import STEP_OF_LADDER
 from discrax.solving.engine import Report
-from discrax.solving.replica_program import MOST_ROUNDS, ReplicaState, run_rounds
 from discrax.solving.replica_moves import can_exchange_clusters
+from discrax.solving.replica_program import MOST_ROUNDS, ReplicaState, run_rounds
 from discrax.solving.replicas import Arrangement, arrange, of_sites
 from discrax.solving.schedules import binary_betas
 from discrax.solving.tempering import tune_ladder
@@ -60,7 +60,7 @@ class ReplicaChains:
         self._for_replicas, self._for_all = random.split_on_host(jax.random.key_data(key), 2)
         self._rates_of = 0
 
-    # --- What drive.py asks for ----------------------------------------------------------------------------------------
+    # --- What drive.py asks for ---------------------------------------------------------------------------------------
 
     def compile(self) -> None:
         """Programs are compiled when they are first called: JAX tells the clock how long that takes."""
@@ -158,6 +158,7 @@ class ReplicaChains:
         self._rounds(self._kind, np.broadcast_to(self._ladder, (count, *self._ladder.shape)), _SWEEPS_OF_A_ROUND)
         self._rates_of += count
         if self._rates_of >= _ROUNDS_BETWEEN_TUNINGS:
+            assert self._state.rates is not None
             rates = 2 * np.asarray(self._state.rates) / self._rates_of
             gain = 1 / np.sqrt(1 + first / _ROUNDS_BETWEEN_TUNINGS)
             self._ladder = np.stack([tune_ladder(*each, gain) for each in zip(self._ladder, rates, strict=True)])
@@ -173,11 +174,15 @@ class ReplicaChains:
         betas = np.broadcast_to(np.asarray(beta, np.float64).reshape(-1), models)
         reports = []
         for i, (model, states) in enumerate(zip(self.models, parts, strict=True)):
-            exact = model.value(states) if _REPORTED * len(model.edges) <= _MOST_PAIRS_EXACT else np.asarray(top[i], np.float64) + model.offset
+            exact = (
+                model.value(states)
+                if _REPORTED * len(model.edges) <= _MOST_PAIRS_EXACT
+                else np.asarray(top[i], np.float64) + model.offset
+            )
             reports.append(Report(num_steps, fraction, float(betas[i]), values[i] + model.offset, exact, states))
         return reports
 
-    # --- Programs ------------------------------------------------------------------------------------------------------
+    # --- Programs -----------------------------------------------------------------------------------------------------
 
     def _rounds(
         self, kind: str, betas: Float[np.ndarray, "rounds _ _"], num_sweeps: int, moves_together: int = 1
@@ -216,7 +221,8 @@ class ReplicaChains:
         keys = np.ascontiguousarray(random.split_on_host(self._for_replicas, count).T)
         beta = np.zeros(models, np.float32) if self._kind == "population" else None
         none = np.zeros((), np.uint32)
-        return self._place(ReplicaState(keys, self._for_all, none, none, x, value, x, value, beta=beta))
+        parts: list[Any] = [keys, self._for_all, none, none, x, value, x, value]
+        return self._place(ReplicaState(*parts, beta=cast(Any, beta)))
 
     def _place(self, state: ReplicaState) -> ReplicaState:
         """On the devices; replicas lie along the last axis."""
@@ -230,7 +236,6 @@ class ReplicaChains:
             return None if leaf is None else jax.device_put(leaf, NamedSharding(mesh, spec))
 
         return ReplicaState(**{name: put(name, leaf) for name, leaf in state._asdict().items()})
-
 
 
 def suitable_number(models: Sequence[BinaryQuadratic]) -> int:

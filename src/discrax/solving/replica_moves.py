@@ -6,8 +6,8 @@ Exchange (parallel tempering): rungs i and i + 1 of a chain change replicas with
 
 Only the table of who is where changes; no state is moved.
 
-Resampling (population annealing): from beta to beta', a replica has exp((beta' - beta) v) / mean descendants on average,
-by systematic resampling: the number is that, rounded up or down.
+Resampling (population annealing): from beta to beta', a replica has exp((beta' - beta) v) / mean descendants on
+average, by systematic resampling: the number is that, rounded up or down.
 
 Clusters (isoenergetic moves of Houdayer): of two replicas at one temperature, the sites where they differ fall into
 connected clusters. The cluster of a random such site is exchanged, which keeps the sum of both values, hence the joint
@@ -62,7 +62,10 @@ def betas_at(
 
 
 def descendants(
-    key: UInt32[Array, "2"], turn: UInt32[Array, ""], step: Float[Array, " models"], value: Float[Array, "models replicas"]
+    key: UInt32[Array, "2"],
+    turn: UInt32[Array, ""],
+    step: Float[Array, " models"],
+    value: Float[Array, "models replicas"],
 ) -> Int[Array, "models replicas"]:
     """Of which replica each is a copy after beta has grown by `step`."""
     models, replicas = value.shape

@@ -57,7 +57,9 @@ def run_rounds(
             beta = betas_at(state.replica_at, now)
         elif kind == "population":
             assert state.beta is not None
-            state = jax.lax.cond(moves_together > 0, _resample, lambda _, state, __: state, arrangement, state, now[:, 0])
+            state = jax.lax.cond(
+                moves_together > 0, _resample, lambda _, state, __: state, arrangement, state, now[:, 0]
+            )
             beta = jnp.broadcast_to(now, state.value.shape)
         else:
             beta = jnp.broadcast_to(now, state.value.shape)
@@ -68,12 +70,16 @@ def run_rounds(
             state.x,
         )
         if kind == "clusters":
+            at = state.replica_at
+            assert at is not None
             is_due = (moves_together > 0) & (state.round.astype(jnp.int32) % jnp.maximum(moves_together, 1) == 0)
-            move = lambda x: exchange_clusters(arrangement, state.key, state.round, state.replica_at, x)  # noqa: E731
+            move = lambda x: exchange_clusters(arrangement, state.key, state.round, at, x)  # noqa: E731
             x = jax.lax.cond(is_due, move, lambda x: x, x)
         state = state._replace(x=x, turn=state.turn + num_sweeps.astype(jnp.uint32))
         state = keep_best(arrangement, state)
         if tempers:
+            assert state.replica_at is not None
+            assert state.rates is not None
             at, rates = exchange(state.key, state.round, state.replica_at, now, state.value)
             at = jnp.where(moves_together > 0, at, state.replica_at)
             state = state._replace(replica_at=at, rates=state.rates + rates)

@@ -124,7 +124,7 @@ def arrange(models: Sequence[BinaryQuadratic]) -> Plan:
 
 
 def _pays_as_a_matrix(width: int, num_rows: int) -> bool:
-    """Whether products of whole rows are cheaper than gathers. Such blocks are a loop: products take long to compile."""
+    """Whether products of whole rows are cheaper than gathers. They take long to compile: such blocks are a loop."""
     is_wide = width > _UNROLLED and width >= _SHARE_FOR_A_MATRIX * num_rows
     return is_wide and 4 * num_rows**2 <= _MOST_BYTES_OF_A_MATRIX
 
@@ -201,7 +201,7 @@ def _shorten(blocks: Any, weights: Float[np.ndarray, " m"]) -> tuple[Any, Float[
     return blocks, jnp.ones((), jnp.float32)
 
 
-# --- A sweep -----------------------------------------------------------------------------------------------------------
+# --- A sweep ----------------------------------------------------------------------------------------------------------
 
 
 def sweep(
@@ -221,7 +221,7 @@ def sweep(
         for rows in blocks:
             x = _redraw(arrangement, rows, key, x, beta)
         return x.astype(dtype)
-    count = len(blocks.start)
+    count = len(blocks.weights)
 
     def redraw(b: Array, x: Array) -> Array:
         rows = jax.tree.map(lambda leaf: leaf[b], blocks)
@@ -327,7 +327,7 @@ def values(arrangement: Arrangement, x: Integer[Array, "n replicas"]) -> Float[A
         for rows in arrangement.blocks:
             total = add(rows, total)
         return total
-    count, blocks = len(arrangement.blocks.start), arrangement.blocks
+    count, blocks = len(arrangement.blocks.weights), arrangement.blocks
     return jax.lax.fori_loop(0, count, lambda b, t: add(jax.tree.map(lambda leaf: leaf[b], blocks), t), total)
 
 

@@ -145,8 +145,8 @@ def _differences(target: Target, x: Array, y: Array) -> Float[Array, " changes"]
 def binary_betas(model: BinaryQuadratic, generator: np.random.Generator | None = None) -> tuple[float, float]:
     """Where a plain binary model is hot and cold, as in `discrax.solving.sites`:
 
-        hot = 1 / sqrt(mean g_i^2),   the gains g_i of flips at a uniform state,
-        cold solves  sum_i |g_i| exp(-beta |g_i|) = median |g_i| / 4   over nonzero gains at a local maximum.
+    hot = 1 / sqrt(mean g_i^2),   the gains g_i of flips at a uniform state,
+    cold solves  sum_i |g_i| exp(-beta |g_i|) = median |g_i| / 4   over nonzero gains at a local maximum.
     """
     generator = generator or np.random.default_rng(0)
     x = generator.integers(0, 2, model.num_sites)

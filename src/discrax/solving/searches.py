@@ -10,129 +10,30 @@
 All but the first take `num_chains` of all of them; what is left open is chosen for the problem and the machine.
 """
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
-from importlib.util import find_spec
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import jax
 import numpy as np
-from jaxtyping import Integer, PRNGKeyArray
 
 from discrax.core import random
-from discrax.core.checks import describe, number, whole
-from discrax.core.devices import Devices
+from discrax.core.checks import describe, whole
 from discrax.core.kernel import Kernel
 from discrax.core.memory import num_cores
 from discrax.problems.problem import BinaryQuadratic, Labelling, Problem
-from discrax.solving.clock import Clock, SearchBudget
+from discrax.solving.clock import SearchBudget
 from discrax.solving.drive import plan_phases, search_with
 from discrax.solving.engine import Report
-from discrax.solving.schedules import KINDS, check_betas, make_schedule
+from discrax.solving.protocol import SWEEPS, Annealed, Scheduled, Search, Task, has_numba
+from discrax.solving.schedules import KINDS, make_schedule
 
-_MOST_ROUNDS = 100_000
 _NUM_RUNGS = 16  # of a sampler's ladder
 _BYTES_PER_LEVEL = 40  # of a site of a chain of a sampler: codes, log-ratios, and what a step makes of them
-SWEEPS = "sweeps"  # what stands for a sampler where replicas are swept
-
-
-class Task(NamedTuple):
-    """What a search is given."""
-
-    key: PRNGKeyArray
-    problems: Sequence[Problem]
-    first_states: Sequence[Integer[np.ndarray, "chains _"]]
-    is_given: bool  # whether the user gave them
-    clock: Clock
-    devices: Devices | None
 
 
 @dataclass(frozen=True)
-class Search(ABC):
-    """How to search, whatever the problem. `num_chains`: how many searches at a time; the problem says if it is open."""
-
-    name: ClassVar[str]
-    num_chains: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.num_chains is not None:
-            whole("num_chains", self.num_chains, least=1)
-
-    def check(self, problems: Sequence[Problem], budget: SearchBudget) -> None:
-        """Raises a sentence about what this search cannot do."""
-
-    def group(self, problems: Sequence[Problem]) -> list[list[int]]:
-        """Which problems share a program."""
-        return [[i] for i in range(len(problems))]
-
-    def sampler_for(self, problem: Problem) -> str:
-        """The name of what makes the steps."""
-        return SWEEPS
-
-    @abstractmethod
-    def usual_chains(self, problems: Sequence[Problem]) -> int:
-        """The number of chains of problems that share a program, where it is left open."""
-
-    @abstractmethod
-    def needed_bytes(self, problems: Sequence[Problem], num_chains: int) -> float:
-        """About what problems that share a program take where programs run."""
-
-    @abstractmethod
-    def reports(self, task: Task) -> Iterator[list[Report]]:
-        """Runs it: reports of all problems, a few times a second and at the end."""
-
-
-@dataclass(frozen=True)
-class _Scheduled(Search):
-    """`schedule`: how the inverse temperature grows, one of "auto", "geometric" (or "exponential"), "linear",
-    "linear-temperature"; `betas`: where it begins and ends, by default where the problem freezes.
-    """
-
-    schedule: str = "auto"
-    betas: tuple[float, float] | None = None
-    _kinds: ClassVar[tuple[str, ...]] = ("auto", "exponential", *KINDS)
-    _may_be_equal: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not isinstance(self.schedule, str) or self.schedule not in self._kinds:
-            also = "; dx.searches.Temper tempers" if self.schedule == "tempering" else ""
-            raise ValueError(f"Unknown schedule {self.schedule!r}; {self.name} knows: {', '.join(self._kinds)}{also}.")
-        if self.betas is not None:
-            object.__setattr__(self, "betas", check_betas(self.betas, may_be_equal=self._may_be_equal))
-
-
-@dataclass(frozen=True)
-class _Annealed(_Scheduled):
-    """`num_rounds`: equal anneals one after another, each but the first from where the chains are and with the share
-    `reheat` of the schedule done. By default anneals from new states, each longer than those before.
-    """
-
-    num_rounds: int | None = None
-    reheat: float | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.schedule == "tempering" and (self.num_rounds is not None or self.reheat is not None):
-            raise ValueError("num_rounds and reheat are of anneals, but the schedule is 'tempering'.")
-        if self.num_rounds is not None:
-            whole("num_rounds", self.num_rounds, least=1, most=_MOST_ROUNDS)
-        if self.reheat is not None:
-            number("reheat", self.reheat, least=0, below=1)
-            if (self.num_rounds or 1) < 2:
-                raise ValueError(
-                    "reheat is where the rounds after the first begin, so it needs num_rounds of at least 2."
-                )
-
-    def check(self, problems: Sequence[Problem], budget: SearchBudget) -> None:
-        if self.num_rounds is not None and budget.num_steps is not None:
-            whole("num_rounds", self.num_rounds, least=1, most=budget.num_steps)
-
-
-@dataclass(frozen=True)
-class Sites(_Annealed):
+class Sites(Annealed):
     """Annealing site by site on the CPU, a chain a thread; also `schedule="tempering"`. See `discrax.solving.sites`.
 
     `num_threads`: as many as there are cores by default.
@@ -227,7 +128,7 @@ class _BySampler(Search):
 
 
 @dataclass(frozen=True)
-class Anneal(_Annealed, _BySampler):
+class Anneal(Annealed, _BySampler):
     """Annealing by a sampler, many chains at a time; see the module, and `discrax.solving.annealing`.
 
     `sampler`: any of `discrax.samplers`. With "auto", replicas of plain binary problems are swept, and others are
@@ -273,7 +174,7 @@ class Anneal(_Annealed, _BySampler):
 
 
 @dataclass(frozen=True)
-class Temper(_Scheduled, _BySampler):
+class Temper(Scheduled, _BySampler):
     """Parallel tempering by a sampler; see the module, and `discrax.solving.tempering`.
 
     - `num_rungs`: of the ladder of temperatures; by default 16, or of replicas what a short anneal finds.
@@ -327,7 +228,7 @@ class Temper(_Scheduled, _BySampler):
 
 
 @dataclass(frozen=True)
-class Population(_Scheduled):
+class Population(Scheduled):
     """Population annealing of plain binary problems: replicas are swept, and copied or dropped as beta grows, so that
     they stay a sample of the law at each temperature. `num_chains` is the size of the population.
     """
@@ -383,12 +284,9 @@ def choose_search(problem: Problem, is_spread: bool) -> Search:
     return Sites() if on_cpu and problem.model is not None and has_numba() else Anneal()
 
 
-def has_numba() -> bool:
-    """Whether compiled loops can be had."""
-    return find_spec("numba") is not None
-
-
-def _search_replicas(task: Task, betas: tuple[float, float] | None, plan: Any, **settings: Any) -> Iterator[list[Report]]:
+def _search_replicas(
+    task: Task, betas: tuple[float, float] | None, plan: Any, **settings: Any
+) -> Iterator[list[Report]]:
     from discrax.solving.replica_chains import ReplicaChains
 
     num_chains = len(task.first_states[0])

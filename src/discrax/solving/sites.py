@@ -7,8 +7,8 @@ exp(beta v) invariant, where v is the model's value. An anneal takes beta from h
     hot = 1 / sqrt(mean g_i^2),   the gains g_i of flips at uniform states,
     cold solves  sum_i |g_i| exp(-beta |g_i|) = median |g_i| / 4   over nonzero gains at a local maximum,
 
-so that at the end next to nothing is left to gain by cooling on. How a budget is spent is `drive.py`'s affair. The rungs
-of a ladder are at equal steps of sqrt(dv / dbeta) dbeta, which makes neighbours exchange equally often.
+so that at the end next to nothing is left to gain by cooling on. How a budget is spent is `drive.py`'s affair. The
+rungs of a ladder are at equal steps of sqrt(dv / dbeta) dbeta, which makes neighbours exchange equally often.
 """
 
 from collections.abc import Iterator

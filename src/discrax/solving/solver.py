@@ -53,7 +53,8 @@ def solve(
       name of one: "sites", "anneal", "temper", "population". By default "sites" on a CPU where the problem has a plain
       form, else "anneal".
     - `seconds` or `num_steps`: how long; ten seconds if nothing is said. Seconds are those of the whole call, repair in
-      the end and all, compilation apart unless `counts_compilation`. A search that meets the problem's bound ends there.
+      the end and all, compilation apart unless `counts_compilation`. A search that meets the problem's bound ends
+      there.
     - `init`: states to begin with: one a chain, one for all, or a solution.
     - `devices`: over which chains are spread, as in `discrax.sample`; not for "sites".
     - `callback`: a function that hears of every report, a few times a second; the search ends if it returns something
