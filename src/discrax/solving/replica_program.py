@@ -5,7 +5,8 @@ kept, and replicas exchange or are resampled. How many rounds, how many sweeps a
 the program takes, so one program serves a whole search and the host hears of it as seldom as it likes.
 """
 
-from typing import NamedTuple
+from functools import partial
+from typing import NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
@@ -70,10 +71,8 @@ def run_rounds(
             state.x,
         )
         if kind == "clusters":
-            at = state.replica_at
-            assert at is not None
             is_due = (moves_together > 0) & (state.round.astype(jnp.int32) % jnp.maximum(moves_together, 1) == 0)
-            move = lambda x: exchange_clusters(arrangement, state.key, state.round, at, x)  # noqa: E731
+            move = partial(exchange_clusters, arrangement, state.key, state.round, cast(Array, state.replica_at))
             x = jax.lax.cond(is_due, move, lambda x: x, x)
         state = state._replace(x=x, turn=state.turn + num_sweeps.astype(jnp.uint32))
         state = keep_best(arrangement, state)
