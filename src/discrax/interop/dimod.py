@@ -3,6 +3,7 @@
     from discrax.interop.dimod import DiscraxSampler
 
     samples = DiscraxSampler().sample(bqm, num_reads=10, num_sweeps=1000)
+    samples = DiscraxSampler().sample_cqm(cqm, time_limit=5)
 
 Some things are not as there. A read returns the best state that its chain met, not the last one. With `time_limit` the
 reads end after so many seconds, and where `num_sweeps` is not given, the schedule is as long as they allow. Where
@@ -24,9 +25,13 @@ from jaxtyping import Float, Int8, Integer
 from discrax.core.checks import describe, number, real_array, whole
 from discrax.core.interrupts import Interrupts
 from discrax.core.memory import check_memory, num_cores
+from discrax.interop.dimod_cqm import problem, search, values_of
 from discrax.problems.problem import BinaryQuadratic
 from discrax.problems.qubo import QUBO
+from discrax.solving.clock import SearchBudget
 from discrax.solving.sites_chains import BinaryChains, Chains
+
+__all__ = ["DiscraxSampler", "problem", "quadratic_of"]
 
 _KINDS = ("linear", "geometric", "custom")
 _SLICE = 0.03  # seconds between looks at the clock
@@ -122,6 +127,34 @@ class DiscraxSampler(dimod.Sampler, dimod.Initialized):
         parts = ("preprocessing_ns", "sampling_ns", "postprocessing_ns")
         samples.info["timing"] = dict(zip(parts, np.diff([*times, perf_counter_ns()]).tolist(), strict=True))
         return samples
+
+    def sample_cqm(
+        self,
+        cqm: dimod.ConstrainedQuadraticModel,
+        *,
+        time_limit: float | None = None,
+        num_reads: int = 1,
+        num_sweeps: int | None = None,
+        seed: int | None = None,
+    ) -> dimod.SampleSet:
+        """States of low energy within the constraints of a model, a read each; `is_feasible` says which ones are.
+
+        Args:
+            cqm: with a quadratic objective and linear constraints over binary variables and spins.
+            time_limit: seconds for all reads together, which are searched side by side.
+            num_sweeps: visits to every variable in a read instead, 1000 by default.
+            seed: with sweeps, the same seed gives the same samples. By default, a random one.
+        """
+        if time_limit is not None and num_sweeps is not None:
+            raise ValueError("Say how long to search by time_limit or by num_sweeps, not by both.")
+        seconds = None if time_limit is None else number("time_limit", time_limit, above=0)
+        sweeps = (
+            None if seconds is not None else whole("num_sweeps", 1000 if num_sweeps is None else num_sweeps, least=1)
+        )
+        seed = int(np.random.default_rng().integers(2**31)) if seed is None else seed
+        reads, seed = whole("num_reads", num_reads, least=1), whole("seed", seed, least=0, most=2**32 - 1)
+        states = search(cqm, SearchBudget(seconds, sweeps, counts_compilation=True), reads, seed)
+        return dimod.SampleSet.from_samples_cqm(values_of(cqm, states), cqm)
 
     def _first_states(
         self, bqm: Any, num_reads: int | None, initial_states: Any, generator: str, seed: int
