@@ -117,15 +117,13 @@ def anneal(
                 j = members[m]
                 if j == i or (1 - 2 * x[i]) * coefficients[e] * (1 - 2 * x[j]) * shares[m] >= 0:
                     continue
-                gain = flip_gain(i, x, f, a, column, those, coefficients, low, high, prices)
+                gain = -gain if is_taken else gain  # of i, once more
                 flip(i, start, others, weights, x, f, a, column, those, coefficients)
                 gain += flip_gain(j, x, f, a, column, those, coefficients, low, high, prices)
                 is_taken, r, q = kernels.passes(gain, beta, r, q)
                 if is_taken:
                     values[chain] += gain
-                    flip(j, start, others, weights, x, f, a, column, those, coefficients)
-                else:
-                    flip(i, start, others, weights, x, f, a, column, those, coefficients)
+                flip(j if is_taken else i, start, others, weights, x, f, a, column, those, coefficients)
             found = rank(values[chain], a, low, high, prices, far)
             if found > best_ranks[chain]:
                 best_ranks[chain] = found
