@@ -1,1 +1,1 @@
-"""Doors to other libraries, one file each: dimod."""
+"""Doors to other libraries, one file each: dimod, networkx."""

@@ -1,17 +1,19 @@
 """Combinatorial problems, and the graphs they are stated on."""
 
 from discrax.problems.circuits import ApproximateCircuit
+from discrax.problems.constrained import ConstrainedQUBO
 from discrax.problems.custom import Custom
 from discrax.problems.cut import MaxCut
 from discrax.problems.facility import FacilityLocation
 from discrax.problems.graph import Graph
 from discrax.problems.independent_set import MIS, MaxClique
 from discrax.problems.partition import Partition
-from discrax.problems.problem import BinaryProblem, BinaryQuadratic, Labelling, Problem
+from discrax.problems.problem import BinaryProblem, BinaryQuadratic, Labelling, LinearlyConstrained, Problem
 from discrax.problems.qubo import QUBO
 from discrax.problems.readers import read_graph
 
 __all__ = [
-    "MIS", "QUBO", "ApproximateCircuit", "BinaryProblem", "BinaryQuadratic", "Custom", "FacilityLocation", "Graph",
-    "Labelling", "MaxClique", "MaxCut", "Partition", "Problem", "read_graph",
+    "MIS", "QUBO", "ApproximateCircuit", "BinaryProblem", "BinaryQuadratic", "ConstrainedQUBO", "Custom",
+    "FacilityLocation", "Graph", "Labelling", "LinearlyConstrained", "MaxClique", "MaxCut", "Partition", "Problem",
+    "read_graph",
 ]  # fmt: skip

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import numpy as np
@@ -88,6 +88,44 @@ class BinaryQuadratic:
         return Quadratic(Binary(n), coupling, self.linear)
 
 
+class LinearlyConstrained(NamedTuple):
+    """A quadratic form less what its constraints cost: to be made as large as possible is
+
+    form(x) - sum_k prices_k * excess_k,    excess_k = max(0, low_k - a_k, a_k - high_k),    a_k = sum_i c_ki x_i
+    """
+
+    form: BinaryQuadratic
+    constraints: Int[np.ndarray, " terms"]  # k of each coefficient, ascending
+    sites: Int[np.ndarray, " terms"]  # i
+    coefficients: Float[np.ndarray, " terms"]  # c_ki
+    low: Float[np.ndarray, " constraints"]  # may be -inf
+    high: Float[np.ndarray, " constraints"]  # may be inf
+    prices: Float[np.ndarray, " constraints"]
+
+    @property
+    def num_sites(self) -> int:
+        """n, how many variables there are."""
+        return self.form.num_sites
+
+    @property
+    def edges(self) -> Int[np.ndarray, "m 2"]:
+        """Of the form."""
+        return self.form.edges
+
+    def activities(self, x: Integer[np.ndarray, " n"]) -> Float[np.ndarray, " constraints"]:
+        """a_k at a state of codes 0 and 1."""
+        return np.bincount(self.constraints, self.coefficients * x[self.sites], minlength=len(self.low))
+
+    def excess(self, activities: Float[np.ndarray, "..."], k: Any = slice(None)) -> Float[np.ndarray, "..."]:
+        """What activities, of all constraints or of those named, are beyond their limits."""
+        return np.maximum(0.0, np.maximum(self.low[k] - activities, activities - self.high[k]))
+
+    def value(self, x: Integer[np.ndarray, "states n"]) -> Float[np.ndarray, " states"]:
+        """The form less what its constraints cost."""
+        costs = [self.prices @ self.excess(self.activities(state)) for state in x]
+        return self.form.value(x) - np.array(costs)
+
+
 class Labelling(NamedTuple):
     """Labels 0..k-1 of the nodes of a graph: to be made as large as possible is
 
@@ -118,7 +156,7 @@ class Problem(ABC):
         return self.target.space
 
     @property
-    def model(self) -> BinaryQuadratic | Labelling | None:
+    def model(self) -> BinaryQuadratic | Labelling | LinearlyConstrained | None:
         """The same as plain arrays, where it has such a form: for searches that go site by site."""
         return None
 

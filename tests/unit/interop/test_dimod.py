@@ -11,6 +11,8 @@ import pytest
 from discrax.interop.dimod import DiscraxSampler, quadratic_of
 from discrax.solving.sites_chains import BinaryChains
 
+CUSTOM = {"beta_schedule_type": "custom", "beta_schedule": [0.1, 1.0]}
+
 
 @dimod.testing.load_sampler_bqm_tests(DiscraxSampler)
 class TestAsDimodAsks(unittest.TestCase):
@@ -76,7 +78,7 @@ def test_in_the_place_of_neal(vartype):
     ours = DiscraxSampler().sample(bqm, **arguments)
     dimod.testing.assert_response_energies(ours, bqm)
     assert ours.vartype is theirs.vartype
-    assert set(DiscraxSampler().parameters) == set(neal.parameters)
+    assert set(DiscraxSampler().parameters) == set(neal.parameters) | {"time_limit"}
     assert set(ours.variables) == set(theirs.variables)
     assert len(ours) == len(theirs)
     assert set(ours.info) == set(theirs.info)
@@ -151,8 +153,17 @@ def test_an_interrupt_function_is_asked_until_it_says_so():
         ({"num_sweeps_per_beta": 0}, ValueError, "at least 1, but got 0"),
         ({"beta_range": [1.0]}, ValueError, "two inverse temperatures"),
         ({"beta_range": [-1.0, 2.0]}, ValueError, "two inverse temperatures"),
-        ({"beta_schedule_type": "custom"}, ValueError, "linear, geometric, but got 'custom'"),
-        ({"beta_schedule": [0.1, 1.0]}, ValueError, "leave out beta_schedule"),
+        ({"beta_range": [0.0, 2.0]}, ValueError, "two inverse temperatures, greater than 0"),
+        ({"beta_schedule_type": "steep"}, ValueError, "linear, geometric, custom, but got 'steep'"),
+        ({"beta_schedule_type": "custom"}, ValueError, "go together"),
+        ({"beta_schedule": [0.1, 1.0]}, ValueError, "go together"),
+        ({**CUSTOM, "beta_schedule": [0.1, -1.0]}, ValueError, "none negative"),
+        ({**CUSTOM, "beta_schedule": "abc"}, TypeError, "beta_schedule must be real numbers"),
+        ({**CUSTOM, "num_sweeps": 3}, ValueError, "A beta_schedule of 2 has 2 sweeps, but num_sweeps is 3"),
+        ({**CUSTOM, "beta_range": [0.1, 2.0]}, ValueError, "its own ends, 0.1 and 1, but"),
+        ({"time_limit": 0}, ValueError, "time_limit must be greater than 0"),
+        ({"time_limit": "long"}, TypeError, "time_limit must be real numbers"),
+        ({"proposal_acceptance_criteria": "Gibbs"}, ValueError, "by Metropolis"),
         ({"randomize_order": True}, ValueError, "in order"),
         ({"seed": 1.5}, TypeError, "but got 1.5"),
         ({"seed": -1}, ValueError, "but got -1"),
@@ -169,3 +180,45 @@ def test_bad_arguments(arguments, error, sentence):
 def test_an_argument_of_other_samplers_is_left_out_with_a_warning():
     with pytest.warns(dimod.exceptions.SamplerUnknownArgWarning, match="annealing_time"):
         DiscraxSampler().sample(random_model("SPIN"), num_sweeps=1, annealing_time=20)
+
+
+def betas_of(monkeypatch, **arguments):
+    """The inverse temperatures that a read sees, one a sweep."""
+    seen, anneal = [], BinaryChains.anneal
+
+    def watched(self, betas, low, high):
+        seen.extend(betas.tolist())
+        anneal(self, betas, low, high)
+
+    monkeypatch.setattr(BinaryChains, "anneal", watched)
+    samples = DiscraxSampler().sample(random_model("SPIN"), num_reads=1, seed=0, **arguments)
+    return seen, samples.info["beta_range"]
+
+
+def test_schedules_are_followed(monkeypatch):
+    seen, ends = betas_of(monkeypatch, num_sweeps=3, beta_range=[1.0, 4.0])
+    np.testing.assert_allclose(seen, [1, 2, 4])
+    assert ends == (1.0, 4.0)
+    seen, _ = betas_of(monkeypatch, num_sweeps=6, num_sweeps_per_beta=2, beta_range=(0, 4), beta_schedule_type="linear")
+    np.testing.assert_allclose(seen, [0, 0, 2, 2, 4, 4])
+    given = {"beta_schedule_type": "custom", "beta_schedule": [3.0, 0.0, 5.0], "num_sweeps_per_beta": 2}
+    seen, ends = betas_of(monkeypatch, **given)
+    np.testing.assert_array_equal(seen, [3, 3, 0, 0, 5, 5])
+    assert ends == (3.0, 5.0)
+    seen, ends = betas_of(monkeypatch)
+    assert len(seen) == 1000
+    np.testing.assert_allclose([seen[0], seen[-1]], ends)
+
+
+def test_a_time_limit_ends_the_reads_or_sets_their_length(monkeypatch):
+    """By a clock that goes a tenth of a second at every look."""
+    looks = iter(range(10**6))
+    monkeypatch.setattr("discrax.interop.dimod.perf_counter", lambda: 0.1 * next(looks))
+    seen, ends = betas_of(monkeypatch, time_limit=2.0)
+    assert 5 < len(seen) < 20
+    assert seen[0] < 1.3 * ends[0]
+    assert seen[-1] > 0.7 * ends[-1]
+    assert (np.diff(seen) >= 0).all()
+    seen, ends = betas_of(monkeypatch, time_limit=2.0, num_sweeps=1000)
+    assert 5 < len(seen) < 20
+    assert seen[-1] < 1.3 * ends[0]
