@@ -160,7 +160,7 @@ def _choose_method(method: Any, sampler: Any, problems: Sequence[Problem]) -> tu
         if not is_open:
             raise ValueError(f"A search site by site has no sampler, but got {sampler!r}; use method='anneal'.")
         return method, "site by site"
-    return method, "pas" if is_open else sampler
+    return method, ("swap" if any(p.space.totals is not None for p in problems) else "pas") if is_open else sampler
 
 
 def _has_numba() -> bool:

@@ -23,7 +23,7 @@ import numpy as np
 from jaxtyping import Float, Integer
 
 from discrax.core.memory import num_cores
-from discrax.problems.problem import BinaryQuadratic, Labelling
+from discrax.problems.problem import BinaryQuadratic, BoundedQuadratic, Labelling
 from discrax.solving.clock import Clock, Reports, SearchBudget
 from discrax.solving.engine import Report
 from discrax.solving.schedules import KINDS, BetaSchedule, check_betas
@@ -37,7 +37,7 @@ TRAVELS = 2.5  # of a replica along the ladder, which takes rungs^2 rounds: fewe
 
 # A door of its own to this search: what `solve` passes on, and what only this search has.
 def search_by_sites(
-    model: BinaryQuadratic | Labelling,
+    model: BinaryQuadratic | BoundedQuadratic | Labelling,
     *,
     num_chains: int,
     seed: int,
@@ -61,16 +61,24 @@ def search_by_sites(
     """
     schedule = "geometric" if schedule == "exponential" else schedule
     _check(model, num_chains, init, budget, betas, schedule, num_threads)
-    chains = (
-        LabelChains(model, num_chains, seed) if isinstance(model, Labelling) else BinaryChains(model, num_chains, seed)
-    )
+    chains = _chains(model, num_chains, seed)
     num_threads = min(num_chains, num_threads or num_cores())
     plan = _plan(schedule, num_rounds, reheat)
     return _search(chains, init, clock or Clock(budget), betas, plan, num_threads)
 
 
+def _chains(model: BinaryQuadratic | BoundedQuadratic | Labelling, num_chains: int, seed: int) -> Chains:
+    if isinstance(model, Labelling):
+        return LabelChains(model, num_chains, seed)
+    if isinstance(model, BoundedQuadratic):
+        from discrax.solving.sites_swaps import SwapChains  # its loops are compiled when they are needed
+
+        return SwapChains(model, num_chains, seed)
+    return BinaryChains(model, num_chains, seed)
+
+
 def _check(
-    model: BinaryQuadratic | Labelling,
+    model: BinaryQuadratic | BoundedQuadratic | Labelling,
     num_chains: int,
     init: Integer[np.ndarray, "..."] | None,
     budget: SearchBudget,
