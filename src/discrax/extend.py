@@ -45,8 +45,8 @@ from discrax.solving.engine import Report
 
 __all__ = [
     "Adapter", "Best", "Binary", "BinaryProblem", "BinaryQuadratic", "BoundedQuadratic", "Categorical", "Coloured",
-    "Decision", "Evaluation", "ExactRatios", "Info", "Kernel", "Knob", "Labelling", "Layered", "LocalChanges", "Observer",
-    "Ordinal", "Problem", "QuadraticForm", "RatioUpdates", "Report", "Run", "Space", "Spin", "State",
+    "Decision", "Evaluation", "ExactRatios", "Info", "Kernel", "Knob", "Labelling", "Layered", "LocalChanges",
+    "Observer", "Ordinal", "Problem", "QuadraticForm", "RatioUpdates", "Report", "Run", "Space", "Spin", "State",
     "StochasticTarget", "Target", "Tempered", "decide", "effective_ratios", "evaluate", "evaluate_change",
     "exact_evaluation", "log_prob", "offered", "random", "scalar_info", "select", "start_state", "temper",
 ]  # fmt: skip

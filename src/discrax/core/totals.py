@@ -47,10 +47,10 @@ class Totals(eqx.Module):
         ends = running[xp.asarray(self.first)]
         return ends[1:] - ends[:-1]
 
-    def are_kept(self, x: Integer[Array | np.ndarray, "*shape"]) -> Bool[Array | np.ndarray, ""]:
+    def are_kept(self, x: Integer[Array, "*shape"]) -> Bool[Array, ""]:
         """Whether all totals of a state are within their bounds."""
         totals = self.sums(x)
-        return ((totals >= self.low) & (totals <= self.high)).all()
+        return jnp.all((totals >= self.low) & (totals <= self.high))
 
     def mend(
         self,
@@ -143,7 +143,9 @@ def _running(xp: Any, values: Any) -> Any:
     return xp.concatenate([xp.zeros(1, xp.int32), xp.cumsum(values, dtype=xp.int32)])
 
 
-def _free_and_fixed(labels: Array, frozen: Frozen | None) -> tuple[Bool[np.ndarray, " n"], Int[np.ndarray, " n"]]:
+def _free_and_fixed(
+    labels: Int[Array | np.ndarray, " n"], frozen: Frozen | None
+) -> tuple[Bool[np.ndarray, " n"], Int[np.ndarray, " n"]]:
     """Which sites are free, and the codes of the others."""
     n = labels.shape[0]
     if frozen is None:

@@ -218,7 +218,7 @@ def _draw_in_groups(
     if totals.num_groups == 1:
         return draw_with_replacement(key, log_weights, group.shape[0])
     first = totals.first[group]
-    places = first[:, None] + jnp.arange(totals.largest)
+    places = first[:, None] + jnp.arange(totals.largest)[None, :]
     inside = places < totals.first[group + 1][:, None]
     of_places = jnp.where(inside, log_weights.at[places].get(mode="clip"), -jnp.inf)
     return first + draw_levels(random.words(key, group.shape[0]), of_places)

@@ -74,6 +74,7 @@ def list_members(
             members[chain, places[chain, i]] = i
 
 
+# Numba compiles plain arrays well, and structures of them badly: each array is a parameter.
 @compiled
 def flip(
     start: Starts, others: Ends, weights: Weights, s: OfSites, f: OfSites, first: OfGroups, members: OfSites,
@@ -108,7 +109,7 @@ def sweep(
             total = counts[g] + s[i]
             if total < least[g] or total > most[g]:
                 continue
-            gain = np.float64(s[i]) * f[i]
+            gain = 1.0 * s[i] * f[i]
             is_taken, a, b = passes(gain, beta, a, b)
             if is_taken:
                 change += gain
@@ -123,7 +124,7 @@ def sweep(
         else:
             j = members[first[g] + below(bits, on)]
             i, j = j, i
-        gain = np.float64(f[j]) - np.float64(f[i]) - weight_between(start, others, weights, i, j)
+        gain = 1.0 * f[j] - 1.0 * f[i] - weight_between(start, others, weights, i, j)
         is_taken, a, b = passes(gain, beta, a, b)
         if is_taken:
             change += gain
@@ -145,7 +146,7 @@ def climb(
         is_moving = False
         for i in range(n):
             g = labels[i]
-            gain, total = np.float64(s[i]) * f[i], counts[g] + s[i]
+            gain, total = 1.0 * s[i] * f[i], counts[g] + s[i]
             if gain > 1e-9 and total >= least[g] and total <= most[g]:
                 change += gain
                 flip(start, others, weights, s, f, first, members, places, counts, i, g)
@@ -158,7 +159,7 @@ def climb(
             best, choice = 1e-9, -1
             for place in range(first[g] + on, first[g + 1]):
                 j = members[place]
-                gain = np.float64(f[j]) - np.float64(f[i]) - row[j]
+                gain = 1.0 * f[j] - 1.0 * f[i] - row[j]
                 if gain > best:
                     best, choice = gain, j
             for e in range(start[i], start[i + 1]):
