@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import discrax as dx
+from discrax.core.kernel import replaced
 from discrax.samplers.swap import Swap
 
 from .exactness import assert_exact, check, selected
@@ -44,7 +45,9 @@ CASES = [(space, family, kernel) for space in SPACES for family in FAMILIES for 
 @pytest.mark.parametrize(("space", "family", "kernel"), selected(CASES, lambda *case: case in QUICK))
 def test_swaps_are_exact(space, family, kernel, key):
     target = dx.Tempered(FAMILIES[family](SPACES[space]()), 1.3)
-    assert_exact(KERNELS[kernel](), target, key)
+    assert_exact(
+        KERNELS[kernel](), target, key, num_sweeps=60
+    )  # with two sites on, few paths of three units are possible
 
 
 @pytest.mark.slow
@@ -61,7 +64,7 @@ def test_a_tuned_sampler_keeps_the_law(space, sampler, key):
     settings = {"num_chains": 64, "num_warmup": 400, "num_samples": 10, "progress": False}
     result = dx.sample(key, target, sampler, **settings)
     target.space.check(result.draws)
-    assert_exact(result.kernel, target, key)
+    assert_exact(result.kernel, target, key, num_sweeps=60)
 
 
 class StaleSwap(Swap):
@@ -82,8 +85,7 @@ class Careless(Swap):
     """A twin that lets every total change as it likes."""
 
     def step(self, key, target, state):
-        free = dx.Tempered(dx.targets.Quadratic(dx.Binary(target.space.shape), target.coupling, target.linear), 1.0)
-        return super().step(key, free, state)
+        return super().step(key, replaced(target, space=dx.Binary(target.space.shape)), state)
 
 
 def test_a_twin_that_breaks_totals_is_found(key):

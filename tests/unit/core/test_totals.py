@@ -108,4 +108,4 @@ def test_samplers_that_would_break_a_total_are_refused(name):
 def test_a_bridge_of_independent_sites_is_refused():
     target = dx.targets.Quadratic(dx.Binary(6, exactly=2), np.zeros((6, 6)))
     with pytest.raises(ValueError, match="begins at independent sites, but the totals of this space are bounded"):
-        dx.learn.ais(jax.random.key(0), target, "swap", num_chains=4, num_temperatures=4)
+        dx.learn.ais(jax.random.key(0), target, sampler="swap", num_chains=4, num_temperatures=4)
