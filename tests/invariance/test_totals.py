@@ -5,12 +5,13 @@ import zlib
 import jax
 import numpy as np
 import pytest
+from jaxtyping import Array
 
 import discrax as dx
 from discrax.core.kernel import replaced
 from discrax.samplers.swap import Swap
 
-from .exactness import assert_exact, check, selected
+from .exactness import THRESHOLD, selected
 from .kernels import WEIGHTS, AnyWeight
 from .small_targets import cubic
 
@@ -24,6 +25,17 @@ SPACES = {
     "no totals": lambda: dx.Binary(4),
 }
 FROZEN = {"frozen": np.arange(5) == 1, "frozen_codes": 2 * (np.arange(5) == 1)}
+
+
+def check(kernel: dx.Kernel, target: dx.Target, key: Array, num_steps: int = 300) -> dx.exact.Verdict:
+    return dx.exact.check_kernel(
+        kernel, target, key=key, num_chains=20_000, num_convergence_steps=num_steps, threshold=THRESHOLD
+    )
+
+
+def assert_exact(kernel: dx.Kernel, target: dx.Target, key: Array) -> None:
+    verdict = check(kernel, target, key)
+    assert verdict, str(verdict)
 
 
 def quadratic(space: dx.Space) -> dx.Target:
@@ -45,9 +57,7 @@ CASES = [(space, family, kernel) for space in SPACES for family in FAMILIES for 
 @pytest.mark.parametrize(("space", "family", "kernel"), selected(CASES, lambda *case: case in QUICK))
 def test_swaps_are_exact(space, family, kernel, key):
     target = dx.Tempered(FAMILIES[family](SPACES[space]()), 1.3)
-    assert_exact(
-        KERNELS[kernel](), target, key, num_sweeps=60
-    )  # with two sites on, few paths of three units are possible
+    assert_exact(KERNELS[kernel](), target, key)
 
 
 @pytest.mark.slow
@@ -64,7 +74,7 @@ def test_a_tuned_sampler_keeps_the_law(space, sampler, key):
     settings = {"num_chains": 64, "num_warmup": 400, "num_samples": 10, "progress": False}
     result = dx.sample(key, target, sampler, **settings)
     target.space.check(result.draws)
-    assert_exact(result.kernel, target, key, num_sweeps=60)
+    assert_exact(result.kernel, target, key)
 
 
 class StaleSwap(Swap):
@@ -76,7 +86,7 @@ class StaleSwap(Swap):
 
 @pytest.mark.parametrize("space", ["exactly", pytest.param("one-hot", marks=pytest.mark.slow)])
 def test_a_twin_with_stale_weights_is_found(space, key):
-    verdict = check(StaleSwap(2.5, AnyWeight("sqrt")), quadratic(SPACES[space]()), key)
+    verdict = check(StaleSwap(2.5, AnyWeight("sqrt")), quadratic(SPACES[space]()), key, num_steps=2)
     assert not verdict
     assert verdict.invariance_p_value < 1e-6
 
@@ -90,7 +100,7 @@ class Careless(Swap):
 
 def test_a_twin_that_breaks_totals_is_found(key):
     with pytest.raises(ValueError, match="must total 2"):
-        check(Careless(1.0), quadratic(SPACES["exactly"]()), key)
+        check(Careless(1.0), quadratic(SPACES["exactly"]()), key, num_steps=2)
 
 
 def test_many_groups_of_different_size_are_kept():

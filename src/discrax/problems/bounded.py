@@ -19,7 +19,7 @@ def units_out_of_bounds(totals: Totals, x: Integer[np.ndarray, "*batch n"]) -> F
     order, first = np.asarray(totals.order), np.asarray(totals.first)
     sums = np.add.reduceat(np.asarray(x)[..., order].astype(np.int64), first[:-1], axis=-1)
     lack, excess = np.asarray(totals.low) - sums, sums - np.asarray(totals.high)
-    return (np.maximum(lack, 0) + np.maximum(excess, 0)).sum(axis=-1).astype(np.float64)
+    return np.asarray((np.maximum(lack, 0) + np.maximum(excess, 0)).sum(axis=-1), np.float64)
 
 
 class Repair:
@@ -30,9 +30,8 @@ class Repair:
         self.rows, self.x, self.h = rows, np.array(x, np.int64), form.linear.copy()
         self.least = _ROUNDING * max(np.abs(form.linear).max(initial=0), np.abs(form.weights).max(initial=0))
         order, first = np.asarray(totals.order), np.asarray(totals.first)
-        self.groups = list(
-            zip(np.split(order, first[1:-1]), np.asarray(totals.low), np.asarray(totals.high), strict=True)
-        )
+        sites = np.split(order, first[1:-1])
+        self.groups = list(zip(sites, np.asarray(totals.low).tolist(), np.asarray(totals.high).tolist(), strict=True))
         for site in np.flatnonzero(self.x).tolist():
             self._tell(site, 1)
 
