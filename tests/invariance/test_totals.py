@@ -38,9 +38,9 @@ def assert_exact(kernel: dx.Kernel, target: dx.Target, key: Array) -> None:
     assert verdict, str(verdict)
 
 
-def quadratic(space: dx.Space) -> dx.Target:
+def quadratic(space: dx.Space, strength: float = 0.7) -> dx.Target:
     rng = np.random.default_rng(zlib.crc32(repr(space.shape).encode()))
-    matrix = 0.7 * np.triu(rng.normal(size=(space.num_sites,) * 2), 1)
+    matrix = strength * np.triu(rng.normal(size=(space.num_sites,) * 2), 1)
     return dx.targets.Quadratic(space, matrix + matrix.T, rng.normal(size=space.num_sites) / 2)
 
 
@@ -107,9 +107,9 @@ def test_many_groups_of_different_size_are_kept():
     groups = np.repeat(np.arange(7), [1, 2, 3, 5, 8, 13, 8])
     high = np.array([1, 1, 2, 3, 4, 6, 8])
     space = dx.Binary(40, groups=groups, at_least=np.minimum(high, 2) // 2, at_most=high)
-    target = quadratic(space)
-    result = dx.sample(jax.random.key(0), target, "swap", num_chains=8, num_warmup=100, num_samples=50, progress=False)
+    target = quadratic(space, strength=0.1)
+    result = dx.sample(jax.random.key(0), target, "swap", num_chains=8, num_warmup=100, num_samples=100, progress=False)
     space.check(result.draws)
     totals = np.add.reduceat(result.draws, np.searchsorted(groups, np.arange(7)), axis=-1)
-    assert (np.ptp(totals, axis=(0, 1))[1:] > 0).all()  # those that may change do
+    assert (np.ptp(totals, axis=(0, 1)) > 0).all()  # those that may change do
     assert 0.3 < result.stats["accept_prob"].mean() < 0.9

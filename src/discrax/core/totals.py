@@ -134,7 +134,10 @@ class Totals(eqx.Module):
 def unbounded(num_sites: int, most: int) -> Totals:
     """One group of all sites, whose total may be anything."""
     low, high, first = np.array([0]), np.array([most * num_sites]), np.array([0, num_sites])
-    arrays = (jnp.asarray(each, jnp.int32) for each in (np.zeros(num_sites), low, high, np.arange(num_sites), first))
+    arrays = (
+        jnp.asarray(np.asarray(each, np.int32))
+        for each in (np.zeros(num_sites), low, high, np.arange(num_sites), first)
+    )
     return Totals(*arrays, largest=num_sites)
 
 
@@ -202,7 +205,7 @@ def bound_totals(
         )
     order = np.argsort(labels, kind="stable")
     first = np.searchsorted(labels[order], np.arange(num_groups + 1))
-    arrays = (jnp.asarray(each, jnp.int32) for each in (labels, low, high, order, first))
+    arrays = (jnp.asarray(np.asarray(each, np.int32)) for each in (labels, low, high, order, first))
     return Totals(*arrays, largest=int(counts.max()))
 
 

@@ -178,7 +178,7 @@ def assert_feasible(problem: dx.problems.QUBO) -> None:
 
 
 @given(SETTINGS)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_solutions_of_random_problems_are_feasible(problem):
     assert_feasible(random_problem(*problem))
 
