@@ -8,7 +8,7 @@
   asks for it; of one that offers nothing, `exact_evaluation` has the exact log-ratios, by `log_prob` at every change.
 - An adapter: whatever has the methods of `Adapter`.
 - An observer: `Observer` with `init` and `look`; `Best`, the best state that each chain has seen, is one.
-- A problem: `Problem`, or nearer to the ground `BinaryProblem`, `BinaryQuadratic`, `Labelling`.
+- A problem: `Problem`, or nearer to the ground `BinaryProblem`, `BinaryQuadratic`, `BoundedQuadratic`, `Labelling`.
 - A search: a generator of `Report`s, which runs its chains by `Run`.
 
 docs/development.md has an example of most, docs/guide.md and docs/solve.md have more.
@@ -39,14 +39,14 @@ from discrax.core.target import (
     offered,
     temper,
 )
-from discrax.problems.problem import BinaryProblem, BinaryQuadratic, Labelling, Problem
+from discrax.problems.problem import BinaryProblem, BinaryQuadratic, BoundedQuadratic, Labelling, Problem
 from discrax.sampling.run import Run
 from discrax.solving.engine import Report
 
 __all__ = [
-    "Adapter", "Best", "Binary", "BinaryProblem", "BinaryQuadratic", "Categorical", "Coloured", "Decision",
-    "Evaluation", "ExactRatios", "Info", "Kernel", "Knob", "Labelling", "Layered", "LocalChanges", "Observer",
-    "Ordinal", "Problem", "QuadraticForm", "RatioUpdates", "Report", "Run", "Space", "Spin", "State",
+    "Adapter", "Best", "Binary", "BinaryProblem", "BinaryQuadratic", "BoundedQuadratic", "Categorical", "Coloured",
+    "Decision", "Evaluation", "ExactRatios", "Info", "Kernel", "Knob", "Labelling", "Layered", "LocalChanges",
+    "Observer", "Ordinal", "Problem", "QuadraticForm", "RatioUpdates", "Report", "Run", "Space", "Spin", "State",
     "StochasticTarget", "Target", "Tempered", "decide", "effective_ratios", "evaluate", "evaluate_change",
     "exact_evaluation", "log_prob", "offered", "random", "scalar_info", "select", "start_state", "temper",
 ]  # fmt: skip

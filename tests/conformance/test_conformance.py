@@ -44,6 +44,8 @@ KERNELS: dict[str, Callable[[float], dx.Kernel]] = {  # of a scale
     "ab_shift": lambda scale: dx.samplers.ab_shift(scale, 0.7, coupling()),
     "ab_max": lambda scale: dx.samplers.ab_max(scale, 0.7, coupling()),
     "ab_trace": lambda scale: dx.samplers.ab_trace(scale, 0.7, coupling()),
+    "swap": dx.samplers.swap,
+    "swap_uniform": dx.samplers.swap_uniform,
     "sgdld": lambda scale: dx.samplers.sgdld(min(scale, 0.9)),
     "minibatch_gibbs": lambda _: dx.samplers.minibatch_gibbs(),
     "local_search": lambda _: dx.samplers.local_search(),
@@ -57,6 +59,7 @@ CACHES_NO_RATIOS = (
     "gibbs-chromatic",
     "block_gibbs",
     "hamming_ball",
+    "swap_uniform",
 )
 CACHES_RATIOS = tuple(name for name in KERNELS if name not in CACHES_NO_RATIOS)
 

@@ -111,6 +111,8 @@ drawing:dx.samplers.ab_first sigma:positive=0.1 alpha:number=0.5
 drawing:dx.samplers.ab_shift sigma:positive=0.1 alpha:number=0.5 W:array?=np.eye(4)
 drawing:dx.samplers.ab_max sigma:positive=0.1 alpha:number=0.5 W:array?=np.eye(4)
 drawing:dx.samplers.ab_trace sigma:positive=0.1 alpha:number=0.5 W:array?=np.eye(4)
+drawing:dx.samplers.swap path_length:positive=1.0 balancing:choice='sqrt'
+drawing:dx.samplers.swap_uniform path_length:positive=1.0
 drawing:dx.samplers.sgdld step_size:positive=0.3 cache:flag=True polyak:flag=True balancing:choice='sqrt'
     moves:choice='auto' exact:flag=True temperature:positive?=1.0 weigh:choice='steps'
 drawing:dx.samplers.local_search cache:flag=True
@@ -160,6 +162,8 @@ solving:dx.problems.Partition graph:array=edges num_parts:size=2 balance:positiv
 solving:dx.problems.QUBO Q:array=matrix offset:number=0.0 vartype:choice='BINARY' names:thing?=None
 solving:dx.problems.QUBO Q:array=four edges:array=edges weights:array=[1.,2.,3.]
 solving:dx.problems.QUBO Q:in_file=qubo_file
+solving:dx.problems.QUBO Q:array=matrix exactly:array?=2 groups:array?=None
+solving:dx.problems.QUBO Q:array=matrix at_least:array?=[0,1] at_most:array?=1 groups:array?=[0,0,1,1]
 dx.problems.BinaryQuadratic linear:array=four edges:array=edges weights:array=[1.,2.,3.] offset:number=0.0
 solving:dx.problems.Custom function:function=quadratic space:space=bits violations:function?=None
     repair:function?=None sense:choice='max' penalty:positive0=1.0

@@ -65,6 +65,7 @@ class Kernel(eqx.Module):
     uses_gradient: ClassVar[bool] = False  # where the target has no exact ratios, it must be differentiable
     sites_changed: ClassVar[int | str | None] = None  # in a step: a number, the field that has it, or None for all
     capacity: ClassVar[int | None] = None  # a static field where arrays of what a step changes have a size; it may grow
+    keeps_totals: ClassVar[bool] = False  # it never leaves the states whose totals a space bounds
     evaluates_levels: ClassVar[bool] = False  # a step evaluates the target at every level of a site, or of all sites
 
     def init(self, target: Target, x: Integer[Array, "*shape"]) -> State:
@@ -143,6 +144,11 @@ def check_fits(kernel: Kernel, target: Target) -> None:
         raise ValueError(
             f"{type(kernel).__name__} takes {takes} spaces, but the target's is {type(target.space).__name__}; "
             "`discrax samplers` lists what takes which."
+        )
+    if target.space.totals is not None and not kernel.keeps_totals:
+        raise ValueError(
+            f"{type(kernel).__name__} changes sites one by one, but the totals of this {type(target.space).__name__} "
+            "space are bounded; use 'swap', or 'swap_uniform' where log_prob has no gradient."
         )
     for capability in kernel.needs:
         if offered(target, capability) is None:

@@ -26,6 +26,7 @@ from discrax.core import random
 from discrax.core.checks import as_array, real_array
 from discrax.core.levels import at_level
 from discrax.core.sites import Frozen, checked_levels, checked_shape, code_dtype, freeze
+from discrax.core.totals import Totals, bound_totals
 from discrax.core.xla import numpy_for
 
 
@@ -36,6 +37,7 @@ class Space(eqx.Module):
     frozen: Frozen | None
     num_levels: int = eqx.field(static=True)  # of the site that has most
     counts: eqx.AbstractVar[Int[Array, "*shape"] | None]  # levels of each site; None where all have as many
+    totals: Totals | None = eqx.field(default=None, kw_only=True)  # bounds on totals of groups of sites
 
     @abstractmethod
     def embed(self, x: Integer[Array, "*shape"]) -> Float[Array, "..."]:
@@ -89,10 +91,23 @@ class Space(eqx.Module):
         return index if self.frozen is None else self.frozen.free_sites[index]
 
     def random(self, key: PRNGKeyArray) -> Integer[Array, "*shape"]:
-        """A uniformly random state (frozen sites hold their codes)."""
-        codes = random.integers(random.as_threefry(key), self.num_sites, self.levels_at())
+        """A random state: uniform, unless totals are bounded. Then those of a uniform state that break their bounds are
+        mended at random sites, which is uniform where exactly k sites of two levels are on.
+        """
+        key = random.as_threefry(key)
+        codes = random.integers(key, self.num_sites, self.levels_at())
         x = codes.reshape(self.shape).astype(self.dtype)
-        return x if self.frozen is None else jnp.where(self.frozen.mask, self.frozen.codes, x)
+        x = x if self.frozen is None else jnp.where(self.frozen.mask, self.frozen.codes, x)
+        if self.totals is None:
+            return x
+        ranks = random.uniform(random.fold_in(key, 0), self.num_sites)
+        return jnp.asarray(self.mend(x, ranks), self.dtype)
+
+    def mend(
+        self, x: Integer[Array | np.ndarray, "*shape"], ranks: Float[Array | np.ndarray, " n"]
+    ) -> Integer[Array | np.ndarray, "*shape"]:
+        """The state with its totals within their bounds: sites of the lowest ranks are changed."""
+        return x if self.totals is None else self.totals.mend(x, ranks, self.num_levels - 1, self.frozen)
 
     def _free_levels(self) -> Int[np.ndarray, " free"]:
         """The numbers of levels of the free sites."""
@@ -101,18 +116,23 @@ class Space(eqx.Module):
 
     def log_num_states(self) -> float:
         """The logarithm of the number of states."""
+        if self.totals is not None:
+            return self.totals.log_num_states(self.num_levels - 1, self.frozen)
         return float(np.log(self._free_levels()).sum())
 
     def enumerate(self, limit: int = 1 << 20) -> Integer[np.ndarray, "states *shape"]:
         """All states, the last free site running fastest."""
         if self.log_num_states() > math.log(limit) + 1e-9:
             number = f"{self.num_levels}^{int(self.num_free)}"
-            if self.counts is not None:
+            if self.counts is not None or self.totals is not None:
                 number = f"about 10^{self.log_num_states() / math.log(10):.1f}"
             raise ValueError(
                 f"Enumeration is for at most {limit:,} states, but this space has {number}; use a smaller space or "
                 "raise `limit`."
             )
+        if self.totals is not None:
+            states = self.totals.enumerate(self.num_levels - 1, self.frozen)
+            return states.reshape(-1, *self.shape).astype(self.dtype)
         free = np.array(list(itertools.product(*map(range, self._free_levels().tolist()))), self.dtype)
         if self.frozen is None:
             return free.reshape(-1, *self.shape)
@@ -123,6 +143,9 @@ class Space(eqx.Module):
     def index(self, x: Integer[Array | np.ndarray, "*batch_and_shape"]) -> np.ndarray:
         """The position of each state of a batch in `enumerate()`."""
         codes = np.asarray(x).reshape(-1, self.num_sites).astype(np.int64)
+        if self.totals is not None:
+            places = {state.tobytes(): i for i, state in enumerate(self.enumerate().astype(np.int64))}
+            return np.array([places[state.tobytes()] for state in codes], np.int64)
         if self.frozen is not None:
             codes = codes[:, ~np.asarray(self.frozen.mask).reshape(-1)]
         levels = self._free_levels().astype(np.int64)
@@ -153,6 +176,8 @@ class Space(eqx.Module):
                     f"{num_moved} frozen sites of the state differ from the space's frozen codes; "
                     "start from `space.random(key)` or set those sites to the frozen codes."
                 )
+        if self.totals is not None:
+            self.totals.check(x)
 
 
 def check_space(space: object) -> None:
@@ -205,21 +230,27 @@ def hamming(x: Integer[Array, "..."], y: Integer[Array, "..."]) -> Float[Array, 
     return jnp.sum(x != y, dtype=jnp.float32)
 
 
-class _TwoLevels(_Scalar):
+class Binary(_Scalar):
+    """Sites in {0, 1}: the embedding is the code.
+
+    `exactly`, or `at_least` and `at_most`, say how many sites are on: of all, or of each group (one number for all
+    groups, or one for each). `groups` numbers the group of every site from 0, -1 for a site that is in none.
+    """
+
     def __init__(
-        self, shape: int | Sequence[int], *, frozen: ArrayLike | None = None, frozen_codes: ArrayLike | None = None
+        self,
+        shape: int | Sequence[int],
+        *,
+        exactly: ArrayLike | None = None,
+        at_least: ArrayLike | None = None,
+        at_most: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        frozen: ArrayLike | None = None,
+        frozen_codes: ArrayLike | None = None,
     ):
         self.shape, self.num_levels = checked_shape(shape), 2
         self.frozen = freeze(self.shape, 2, frozen, frozen_codes)
-
-
-class Binary(_TwoLevels):
-    """Sites in {0, 1}: the embedding is the code."""
-
-    def __init__(
-        self, shape: int | Sequence[int], *, frozen: ArrayLike | None = None, frozen_codes: ArrayLike | None = None
-    ):
-        super().__init__(shape, frozen=frozen, frozen_codes=frozen_codes)
+        self.totals = bound_totals(self.shape, np.array([0.0, 1.0]), self.frozen, groups, exactly, at_least, at_most)
 
     @property
     def values(self) -> Float[Array, " levels"]:
@@ -229,13 +260,26 @@ class Binary(_TwoLevels):
         return x.astype(_float())
 
 
-class Spin(_TwoLevels):
-    """Sites in {-1, +1}: code 0 is -1 and code 1 is +1."""
+class Spin(_Scalar):
+    """Sites in {-1, +1}: code 0 is -1 and code 1 is +1.
+
+    `exactly`, `at_least` and `at_most` bound the sum of the spins, of all or of each of the `groups`, as in `Binary`.
+    """
 
     def __init__(
-        self, shape: int | Sequence[int], *, frozen: ArrayLike | None = None, frozen_codes: ArrayLike | None = None
+        self,
+        shape: int | Sequence[int],
+        *,
+        exactly: ArrayLike | None = None,
+        at_least: ArrayLike | None = None,
+        at_most: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        frozen: ArrayLike | None = None,
+        frozen_codes: ArrayLike | None = None,
     ):
-        super().__init__(shape, frozen=frozen, frozen_codes=frozen_codes)
+        self.shape, self.num_levels = checked_shape(shape), 2
+        self.frozen = freeze(self.shape, 2, frozen, frozen_codes)
+        self.totals = bound_totals(self.shape, np.array([-1.0, 1.0]), self.frozen, groups, exactly, at_least, at_most)
 
     @property
     def values(self) -> Float[Array, " levels"]:
@@ -246,7 +290,11 @@ class Spin(_TwoLevels):
 
 
 class Ordinal(_Scalar):
-    """Sites on a grid of increasing numbers; code c stands for `values[c]`."""
+    """Sites on a grid of increasing numbers; code c stands for `values[c]`.
+
+    `exactly`, `at_least` and `at_most` bound what the values add up to, of all sites or of each of the `groups`, as in
+    `Binary`; the values are equally spaced then.
+    """
 
     grid: Float[Array, " levels"]
 
@@ -255,6 +303,10 @@ class Ordinal(_Scalar):
         shape: int | Sequence[int],
         values: ArrayLike,
         *,
+        exactly: ArrayLike | None = None,
+        at_least: ArrayLike | None = None,
+        at_most: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
         frozen: ArrayLike | None = None,
         frozen_codes: ArrayLike | None = None,
     ):
@@ -270,6 +322,7 @@ class Ordinal(_Scalar):
         self.num_levels = grid.size
         self.grid = jnp.asarray(grid, _float())
         self.frozen = freeze(self.shape, grid.size, frozen, frozen_codes)
+        self.totals = bound_totals(self.shape, grid, self.frozen, groups, exactly, at_least, at_most)
 
     @property
     def values(self) -> Float[Array, " levels"]:

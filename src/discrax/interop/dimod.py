@@ -42,7 +42,9 @@ def quadratic_of(bqm: dimod.BinaryQuadraticModel) -> tuple[BinaryQuadratic, tupl
 
     A spin is s = 2 x - 1.
     """
-    return QUBO(bqm).model, tuple(bqm.variables)
+    model = QUBO(bqm).model
+    assert isinstance(model, BinaryQuadratic)
+    return model, tuple(bqm.variables)
 
 
 class DiscraxSampler(dimod.Sampler, dimod.Initialized):

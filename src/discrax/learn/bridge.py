@@ -61,6 +61,11 @@ class ExactBridge(AnyBridge, ExactRatios):
 
 def bridge_to(target: Target, base: ArrayLike | None) -> Bridge | ExactBridge:
     """The bridge to a target, at its target end."""
+    if target.space.totals is not None:
+        raise ValueError(
+            "The bridge begins at independent sites, but the totals of this space are bounded; state the law on a "
+            "space without bounds."
+        )
     space, real = target.space, jnp.result_type(float)
     with np.errstate(divide="ignore"):  # levels that a site does not have
         log_probs = np.log(_base(space, base))

@@ -8,12 +8,19 @@ from discrax.problems.facility import FacilityLocation
 from discrax.problems.graph import Graph
 from discrax.problems.independent_set import MIS, MaxClique
 from discrax.problems.partition import Partition
-from discrax.problems.problem import BinaryProblem, BinaryQuadratic, Labelling, LinearlyConstrained, Problem
+from discrax.problems.problem import (
+    BinaryProblem,
+    BinaryQuadratic,
+    BoundedQuadratic,
+    Labelling,
+    LinearlyConstrained,
+    Problem,
+)
 from discrax.problems.qubo import QUBO
 from discrax.problems.readers import read_graph
 
 __all__ = [
-    "MIS", "QUBO", "ApproximateCircuit", "BinaryProblem", "BinaryQuadratic", "ConstrainedQUBO", "Custom",
-    "FacilityLocation", "Graph", "Labelling", "LinearlyConstrained", "MaxClique", "MaxCut", "Partition", "Problem",
-    "read_graph",
+    "MIS", "QUBO", "ApproximateCircuit", "BinaryProblem", "BinaryQuadratic", "BoundedQuadratic", "ConstrainedQUBO",
+    "Custom", "FacilityLocation", "Graph", "Labelling", "LinearlyConstrained", "MaxClique", "MaxCut", "Partition",
+    "Problem", "read_graph",
 ]  # fmt: skip

@@ -53,7 +53,8 @@ class Custom(Problem):
     space) to a number; they are traced by JAX, so that a search can run on a device. `violations` is 0 where a state
     is feasible and positive elsewhere; `penalty` is its price. `repair` is a plain Python function from a state's
     codes to those of a feasible state. Without it, single sites are changed as long as that lowers the violations,
-    which may end at a state that is not feasible. A state whose objective is NaN or infinite is not feasible either.
+    which may end at a state that is not feasible; where the totals of the space are bounded, nothing is changed. A
+    state whose objective is NaN or infinite is not feasible either.
 
     The functions are traced here: what they read from elsewhere may change later, the problem does not.
     """
@@ -118,6 +119,8 @@ class Custom(Problem):
 
     def repair_in_time(self, x: Integer[np.ndarray, " n"], is_over: Callable[[], bool]) -> Integer[np.ndarray, " n"]:
         if self.is_feasible(x).all():
+            return np.array(x)
+        if self.repair_function is None and self.space.totals is not None:
             return np.array(x)
         if self.repair_function is None:
             return self._with_fewer_violations(x, is_over)

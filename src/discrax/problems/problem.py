@@ -17,6 +17,7 @@ from jaxtyping import Float, Int, Integer
 from discrax.core import checks
 from discrax.core.space import Binary, Space
 from discrax.core.target import Target
+from discrax.core.totals import Totals
 from discrax.targets.coupling import Dense, Uncoupled
 from discrax.targets.quadratic import Quadratic
 from discrax.targets.sparse_coupling import Sparse
@@ -78,14 +79,58 @@ class BinaryQuadratic:
         matrix[i, j] = matrix[j, i] = self.weights
         return Dense(matrix)
 
-    def target(self) -> Quadratic:
-        """Its law: log_prob is the form without its offset."""
+    def target(self, space: Binary | None = None) -> Quadratic:
+        """Its law: log_prob is the form without its offset, on all states or on those of a space."""
         n = self.num_sites
         if not len(self.edges):
             coupling = Uncoupled((n,))
         else:
             coupling = self.dense(n) if self.is_dense() else Sparse(self.edges, self.weights, (n,))
-        return Quadratic(Binary(n), coupling, self.linear)
+        return Quadratic(space or Binary(n), coupling, self.linear)
+
+
+@dataclass(frozen=True, eq=False)
+class BoundedQuadratic:
+    """A quadratic form on the states of a space whose groups of sites have bounded totals."""
+
+    form: BinaryQuadratic
+    space: Binary
+
+    def __post_init__(self) -> None:
+        if self.space.totals is None or self.space.shape != (self.form.num_sites,):
+            raise ValueError(
+                f"The space must have {self.form.num_sites} sites in one axis and bounds on their totals, such as "
+                f"Binary({self.form.num_sites}, exactly=1), but it has shape {self.space.shape}."
+            )
+
+    @property
+    def totals(self) -> Totals:
+        """The groups, and the bounds on their totals."""
+        assert self.space.totals is not None
+        return self.space.totals
+
+    @property
+    def num_sites(self) -> int:
+        """n, how many variables there are."""
+        return self.form.num_sites
+
+    @property
+    def edges(self) -> Int[np.ndarray, "m 2"]:
+        """The pairs of the form."""
+        return self.form.edges
+
+    @property
+    def offset(self) -> float:
+        """The constant of the form."""
+        return self.form.offset
+
+    def value(self, x: Integer[np.ndarray, "*batch n"]) -> Float[np.ndarray, "*batch"]:
+        """The form at states of codes 0 and 1, within bounds or not."""
+        return self.form.value(x)
+
+    def target(self) -> Quadratic:
+        """Its law: log_prob is the form without its offset, on the states within bounds."""
+        return self.form.target(self.space)
 
 
 class LinearlyConstrained(NamedTuple):
@@ -140,6 +185,9 @@ class Labelling(NamedTuple):
     size_cost: float
 
 
+PlainModel = BinaryQuadratic | BoundedQuadratic | Labelling | LinearlyConstrained  # that is searched site by site
+
+
 class Problem(ABC):
     """States are arrays of codes whose last axis is the sites; methods take one state or a batch of them."""
 
@@ -156,7 +204,7 @@ class Problem(ABC):
         return self.target.space
 
     @property
-    def model(self) -> BinaryQuadratic | Labelling | LinearlyConstrained | None:
+    def model(self) -> PlainModel | None:
         """The same as plain arrays, where it has such a form: for searches that go site by site."""
         return None
 
@@ -196,10 +244,13 @@ class Problem(ABC):
         return np.asarray(np.asarray(self.violations(x)) == 0)
 
     def init(self, generator: np.random.Generator, num_chains: int) -> Integer[np.ndarray, "chains n"]:
-        """States to begin with: uniform, unless a problem knows better."""
-        space = self.space
-        x = generator.integers(0, np.asarray(space.levels_at()), (num_chains, space.num_sites)).astype(space.dtype)
-        return x if space.frozen is None else np.where(space.frozen.mask, space.frozen.codes, x)
+        """States to begin with: uniform, unless a problem knows better; totals that are bounded are mended."""
+        space, n = self.space, self.space.num_sites
+        x = generator.integers(0, np.asarray(space.levels_at()), (num_chains, n)).astype(space.dtype)
+        x = x if space.frozen is None else np.where(space.frozen.mask, space.frozen.codes, x)
+        if space.totals is None:
+            return x
+        return np.array([space.mend(state, generator.random(n)) for state in x], space.dtype)
 
     def describe(self, x: Integer[np.ndarray, " n"]) -> dict:
         """The solution in the words of the problem, as JSON takes it."""
@@ -215,7 +266,7 @@ class BinaryProblem(Problem):
 
     @property
     @abstractmethod
-    def model(self) -> BinaryQuadratic: ...
+    def model(self) -> BinaryQuadratic | BoundedQuadratic: ...
 
     @cached_property
     def target(self) -> Quadratic:

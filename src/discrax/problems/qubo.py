@@ -7,6 +7,8 @@ An energy is to be made as small as possible:
 or the same with spins s = 2 x - 1 in place of x. A spin model is searched in x:
 
     h s = 2 h x - h,        J s s' = 4 J x x' - 2 J x - 2 J x' + J.
+
+How many variables are on may be bounded, of all or of groups: such a bound holds at every state of a search.
 """
 
 from collections.abc import Hashable, Mapping, Sequence
@@ -17,10 +19,13 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int, Integer
+from numpy.typing import ArrayLike
 
 from discrax.core.checks import number, real_array
+from discrax.core.space import Binary
+from discrax.problems.bounded import Repair, units_out_of_bounds
 from discrax.problems.graph import check_names, check_num_nodes, check_sum
-from discrax.problems.problem import BinaryQuadratic
+from discrax.problems.problem import BinaryQuadratic, BoundedQuadratic
 from discrax.problems.readers import QuadraticForm, read_qubo
 from discrax.problems.states import Unconstrained, as_plain, per_state, totals
 from discrax.problems.terms import read_terms, terms_of
@@ -56,11 +61,15 @@ class QUBO(Unconstrained):
     twice, and a pair (i, i) is a linear term. A file is read by `read_qubo`. With vartype "SPIN", which a dimod model
     or a file brings along, the terms are those of spins, a pair (i, i) is a constant, and solutions are described in
     spins. States are codes 0 and 1 all the same.
+
+    `exactly`, or `at_least` and `at_most`, say how many variables are on (1, or +1): of all, or of each group, one
+    number for all groups or one for each. `groups` numbers the group of every variable from 0, -1 for one in none.
     """
 
     sense: ClassVar[str] = "min"
 
     energy: _Energy  # of codes 0 and 1
+    space: Binary  # pyright: ignore[reportIncompatibleVariableOverride]
     names: tuple[Hashable, ...] | None
     is_spin: bool
 
@@ -73,6 +82,10 @@ class QUBO(Unconstrained):
         offset: float = 0.0,
         vartype: str = "BINARY",
         names: Sequence[Hashable] | None = None,
+        exactly: ArrayLike | None = None,
+        at_least: ArrayLike | None = None,
+        at_most: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
     ):
         if isinstance(Q, str | Path):
             Q = read_qubo(Q)
@@ -100,12 +113,25 @@ class QUBO(Unconstrained):
         if n == 0:
             raise ValueError("A QUBO needs at least one variable, but this one is empty.")
         names = check_names(names, n, "variables")
-        vars(self).update(energy=energy.in_bits() if is_spin else energy, names=names, is_spin=is_spin)
+        space = Binary(n, exactly=exactly, at_least=at_least, at_most=at_most, groups=groups)
+        vars(self).update(energy=energy.in_bits() if is_spin else energy, names=names, is_spin=is_spin, space=space)
 
     @cached_property
-    def model(self) -> BinaryQuadratic:
+    def model(self) -> BinaryQuadratic | BoundedQuadratic:
         energy = self.energy
-        return BinaryQuadratic(-energy.linear, energy.edges, -energy.weights, -energy.offset)
+        form = BinaryQuadratic(-energy.linear, energy.edges, -energy.weights, -energy.offset)
+        return form if self.space.totals is None else BoundedQuadratic(form, self.space)
+
+    def violations(self, x: Integer[np.ndarray, "*batch n"]) -> Float[np.ndarray, "*batch"]:
+        """How many variables have to change until the bounds hold; 0 where there are none."""
+        totals = self.space.totals
+        return super().violations(x) if totals is None else units_out_of_bounds(totals, x)
+
+    def repair(self, x: Integer[np.ndarray, " n"]) -> Integer[np.ndarray, " n"]:
+        """Brings the state within its bounds at the least loss, and flips or swaps what gains."""
+        if not isinstance(self.model, BoundedQuadratic):
+            return super().repair(x)
+        return Repair(self.model, self._rows, x).run().astype(np.asarray(x).dtype)
 
     def objective(self, x: Integer[np.ndarray, "*batch n"]) -> Float[np.ndarray, "*batch"]:
         """The energy."""
@@ -129,6 +155,7 @@ class QUBO(Unconstrained):
 
     def __repr__(self) -> str:
         spins = ", spins" if self.is_spin else ""
+        spins += "" if self.space.totals is None else ", totals bounded"
         return f"QUBO({len(self.energy.linear):,} variables, {len(self.energy.edges):,} pairs{spins})"
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float, Int, Integer
 
 from discrax.problems.graph import Graph, check_sum
-from discrax.problems.problem import BinaryProblem
+from discrax.problems.problem import BinaryProblem, BinaryQuadratic, BoundedQuadratic
 from discrax.problems.readers import read_graph
 
 _ROUNDING = 1e-9  # of sums of coefficients, relative to the largest
@@ -46,15 +46,19 @@ class Unconstrained(BinaryProblem):
 
     @cached_property
     def _rows(self) -> tuple[Int[np.ndarray, " starts"], Int[np.ndarray, " ends"], Float[np.ndarray, " ends"]]:
-        model = self.model
-        return Graph(model.num_sites, model.edges, model.weights, model.linear).neighbours()
+        form = self._form
+        return Graph(form.num_sites, form.edges, form.weights, form.linear).neighbours()
+
+    @property
+    def _form(self) -> BinaryQuadratic:
+        return self.model.form if isinstance(self.model, BoundedQuadratic) else self.model
 
     def violations(self, x: Integer[np.ndarray, "*batch n"]) -> Float[np.ndarray, "*batch"]:
         return np.zeros(np.shape(x)[:-1])
 
     def repair(self, x: Integer[np.ndarray, " n"]) -> Integer[np.ndarray, " n"]:
         """Flips single sites as long as that gains: (1 - 2 x_i) h_i, with the fields h = linear + W x."""
-        model, (start, others, weights) = self.model, self._rows
+        model, (start, others, weights) = self._form, self._rows
         least = _ROUNDING * max(np.abs(model.linear).max(initial=0), np.abs(model.weights).max(initial=0))
         dtype, x, h = np.asarray(x).dtype, np.array(x, np.int64), model.linear.copy()
         for site in np.flatnonzero(x).tolist():

@@ -22,6 +22,8 @@ from discrax.samplers.registry import REGISTRY, build_kernel, get_sampler
 from discrax.samplers.stochastic import SGDLD as sgdld  # noqa: N811
 from discrax.samplers.stochastic import LocalSearch as local_search  # noqa: N813
 from discrax.samplers.stochastic import MinibatchGibbs as minibatch_gibbs  # noqa: N813
+from discrax.samplers.swap import Swap as swap  # noqa: N813
+from discrax.samplers.swap import UniformSwap as swap_uniform  # noqa: N813
 
 __all__ = [
     "REGISTRY",
@@ -54,4 +56,6 @@ __all__ = [
     "rwm",
     "schedules",
     "sgdld",
+    "swap",
+    "swap_uniform",
 ]

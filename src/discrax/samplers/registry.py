@@ -19,6 +19,7 @@ from discrax.samplers.locally_balanced import GWG, PAS
 from discrax.samplers.ordinal import MHUniform, OrdinalGWG
 from discrax.samplers.random_walk import RandomWalk
 from discrax.samplers.stochastic import SGDLD, LocalSearch, MinibatchGibbs
+from discrax.samplers.swap import Swap, UniformSwap
 
 ALL_SPACES = (Binary, Spin, Ordinal, Categorical)
 
@@ -37,11 +38,10 @@ class Sampler(NamedTuple):
         return tuple(space for space in ALL_SPACES if issubclass(space, self.build().spaces))
 
     def fits(self, target: Target) -> bool:
-        """Whether it takes the target's space, and the target offers what it cannot do without."""
-        kernel = self.build()
-        return isinstance(target.space, kernel.spaces) and all(
-            offered(target, need) is not None for need in kernel.needs
-        )
+        """Whether it takes the target's space and keeps its totals, and the target offers what it cannot do without."""
+        kernel, space = self.build(), target.space
+        takes_space = isinstance(space, kernel.spaces) and (space.totals is None or kernel.keeps_totals)
+        return takes_space and all(offered(target, need) is not None for need in kernel.needs)
 
 
 REGISTRY = {
@@ -68,6 +68,8 @@ REGISTRY = {
         Sampler("ab_shift", ab_shift, "any-scale balanced, second order, D = lambda I"),
         Sampler("ab_max", ab_max, "any-scale balanced, second order, smallest largest eigenvalue"),
         Sampler("ab_trace", ab_trace, "any-scale balanced, second order, smallest trace"),
+        Sampler("swap", Swap, "R swaps within groups, which keep their totals", takes_balancing=True),
+        Sampler("swap_uniform", UniformSwap, "R uniformly chosen swaps, which keep totals"),
         Sampler("sgdld", SGDLD, "mini-batches: discrete Langevin dynamics, weighted draws", takes_balancing=True),
         Sampler("minibatch_gibbs", MinibatchGibbs, "mini-batches: Gibbs by each of them: not exact"),
         Sampler("local_search", LocalSearch, "mini-batches: always to the best neighbour; a search, not a sampler"),

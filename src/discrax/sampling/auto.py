@@ -145,6 +145,9 @@ def candidates_for(target: Target, *, differentiable: bool) -> Iterator[tuple[st
     if isinstance(base, StochasticTarget) and not base.is_log_prob_exact:
         yield "sgdld", "sgdld"
         return
+    if space.totals is not None:
+        yield from ((name, name) for name in (("swap",) if differentiable else ()) + ("swap_uniform",))
+        return
     colouring = offered(target, Coloured)
     has_ratios = offered(target, ExactRatios) is not None
     if colouring is not None and has_ratios and colouring.colours().max() < _MOST_COLOURS:

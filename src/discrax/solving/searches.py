@@ -98,13 +98,15 @@ class _BySampler(Search):
         is_open = isinstance(self.sampler, str) and self.sampler in ("auto", "chromatic")
         return is_open and isinstance(problem.model, BinaryQuadratic)
 
-    def _kernel(self) -> str | Kernel:
-        return "pas" if isinstance(self.sampler, str) and self.sampler == "auto" else self.sampler
+    def _kernel(self, problem: Problem) -> str | Kernel:
+        if not isinstance(self.sampler, str) or self.sampler != "auto":
+            return self.sampler
+        return "pas" if problem.space.totals is None else "swap"
 
     def sampler_for(self, problem: Problem) -> str:
         if self._sweeps(problem):
             return SWEEPS
-        kernel = self._kernel()
+        kernel = self._kernel(problem)
         return kernel if isinstance(kernel, str) else type(kernel).__name__
 
     def usual_chains(self, problems: Sequence[Problem]) -> int:
@@ -169,7 +171,7 @@ class Anneal(Annealed, _BySampler):
             targets, x = pad(problems, task.first_states)
         rounds = {"num_rounds": self.num_rounds or 1, "reheat": self.reheat or 0.0, "devices": task.devices}
         offsets = [_offset(problem) for problem in problems]
-        for reports in anneal(task.key, targets, self._kernel(), x, schedules, task.clock, **rounds):
+        for reports in anneal(task.key, targets, self._kernel(problems[0]), x, schedules, task.clock, **rounds):
             yield [report.shift(offset) for report, offset in zip(reports, offsets, strict=True)]
 
 
@@ -223,7 +225,7 @@ class Temper(Scheduled, _BySampler):
         (problem,), (first,) = task.problems, task.first_states
         schedule = make_schedule(problem, self.schedule, self.betas, task.clock)
         x = np.stack([first] * (self.num_rungs or _NUM_RUNGS))  # hot rungs soon leave them
-        for report in temper(task.key, problem.target, self._kernel(), x, schedule, task.clock, task.devices):
+        for report in temper(task.key, problem.target, self._kernel(problem), x, schedule, task.clock, task.devices):
             yield [report.shift(_offset(problem))]
 
 
@@ -300,7 +302,9 @@ def _models(problems: Sequence[Problem]) -> list[Any]:
 
 
 def _offset(problem: Problem) -> float:
-    return problem.model.offset if isinstance(problem.model, BinaryQuadratic) else 0.0
+    """What the value of a model has beyond the target's."""
+    model: Any = problem.model
+    return float(getattr(getattr(model, "form", model), "offset", 0.0))
 
 
 def _plain(schedule: str) -> str:

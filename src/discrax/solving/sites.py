@@ -17,20 +17,19 @@ import numpy as np
 from jaxtyping import Integer
 
 from discrax.core.memory import num_cores
-from discrax.problems.problem import BinaryQuadratic, Labelling, LinearlyConstrained
+from discrax.problems.problem import BoundedQuadratic, Labelling, LinearlyConstrained, PlainModel
 from discrax.solving.clock import Clock, SearchBudget
 from discrax.solving.drive import plan_phases, search_with
 from discrax.solving.engine import Report
 from discrax.solving.schedules import KINDS, check_betas
 from discrax.solving.sites_chains import BinaryChains, Chains, LabelChains
-from discrax.solving.sites_constrained import ConstrainedChains
 
 SCHEDULES = ("auto", *KINDS, "tempering")
 
 
 # A door of its own to this search: what `solve` passes on, and what only this search has.
 def search_by_sites(
-    model: BinaryQuadratic | Labelling | LinearlyConstrained,
+    model: PlainModel,
     *,
     num_chains: int,
     seed: int,
@@ -54,15 +53,28 @@ def search_by_sites(
     """
     schedule = "geometric" if schedule == "exponential" else schedule
     _check(model, num_chains, init, budget, betas, schedule, num_threads)
-    kinds = {Labelling: LabelChains, LinearlyConstrained: ConstrainedChains}
-    chains: Chains = kinds.get(type(model), BinaryChains)(model, num_chains, seed)
+    chains = _chains(model, num_chains, seed)
     num_threads = min(num_chains, num_threads or num_cores())
     plan = plan_phases(schedule, num_rounds, reheat)
     return search_with(chains, init, clock or Clock(budget), betas, plan, num_threads)
 
 
+def _chains(model: PlainModel, num_chains: int, seed: int) -> Chains:
+    if isinstance(model, Labelling):
+        return LabelChains(model, num_chains, seed)
+    if isinstance(model, BoundedQuadratic):
+        from discrax.solving.sites_swaps import SwapChains  # its loops are compiled when they are needed
+
+        return SwapChains(model, num_chains, seed)
+    if isinstance(model, LinearlyConstrained):
+        from discrax.solving.sites_constrained import ConstrainedChains
+
+        return ConstrainedChains(model, num_chains, seed)
+    return BinaryChains(model, num_chains, seed)
+
+
 def _check(
-    model: BinaryQuadratic | Labelling | LinearlyConstrained,
+    model: PlainModel,
     num_chains: int,
     init: Integer[np.ndarray, "..."] | None,
     budget: SearchBudget,

@@ -10,6 +10,7 @@ LEVELS, SITES = 4, 6
 KNOWN = {
     "rwm": 2,  # values at x and y
     "mh_uniform": 2,
+    "swap_uniform": 2,
     "gibbs": LEVELS,
     "block_gibbs": LEVELS**2,
     "hamming_ball": 3 * 10 + 1,
