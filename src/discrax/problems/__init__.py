@@ -7,11 +7,14 @@ from discrax.problems.facility import FacilityLocation
 from discrax.problems.graph import Graph
 from discrax.problems.independent_set import MIS, MaxClique
 from discrax.problems.partition import Partition
+from discrax.problems.polynomial import Polynomial
 from discrax.problems.problem import BinaryProblem, BinaryQuadratic, Labelling, Problem
+from discrax.problems.products import Products
 from discrax.problems.qubo import QUBO
 from discrax.problems.readers import read_graph
+from discrax.problems.satisfiability import MaxSAT
 
 __all__ = [
     "MIS", "QUBO", "ApproximateCircuit", "BinaryProblem", "BinaryQuadratic", "Custom", "FacilityLocation", "Graph",
-    "Labelling", "MaxClique", "MaxCut", "Partition", "Problem", "read_graph",
+    "Labelling", "MaxClique", "MaxCut", "MaxSAT", "Partition", "Polynomial", "Problem", "Products", "read_graph",
 ]  # fmt: skip

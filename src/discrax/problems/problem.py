@@ -17,6 +17,7 @@ from jaxtyping import Float, Int, Integer
 from discrax.core import checks
 from discrax.core.space import Binary, Space
 from discrax.core.target import Target
+from discrax.problems.products import Products
 from discrax.targets.coupling import Dense, Uncoupled
 from discrax.targets.quadratic import Quadratic
 from discrax.targets.sparse_coupling import Sparse
@@ -117,7 +118,7 @@ class Problem(ABC):
         return self.target.space
 
     @property
-    def model(self) -> BinaryQuadratic | Labelling | None:
+    def model(self) -> BinaryQuadratic | Labelling | Products | None:
         """The same as plain arrays, where it has such a form: for searches that go site by site."""
         return None
 

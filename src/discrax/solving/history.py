@@ -9,6 +9,7 @@ from jaxtyping import Float
 
 from discrax.core.files import check_writable, write_whole
 from discrax.problems.problem import BinaryQuadratic, Problem
+from discrax.problems.products import Products
 from discrax.sampling.progress import is_drawn, plain_lines
 from discrax.solving.engine import Report
 
@@ -30,7 +31,7 @@ class History:
         self._problem, self._num_instances = problem, num_instances
         self._rows: list[tuple[float, ...]] = [] if rows is None else [tuple(row) for row in rows.tolist()]
         model = problem.model
-        self._offset = model.offset if isinstance(model, BinaryQuadratic) else 0.0
+        self._offset = model.offset if isinstance(model, BinaryQuadratic | Products) else 0.0
         self._sign = 1.0 if problem.sense == "max" else -1.0
         self._num_edges = 0 if model is None else len(model.edges)
         self.fraction = 0.0

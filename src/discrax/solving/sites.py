@@ -24,8 +24,10 @@ from jaxtyping import Float, Integer
 
 from discrax.core.memory import num_cores
 from discrax.problems.problem import BinaryQuadratic, Labelling
+from discrax.problems.products import Products
 from discrax.solving.clock import Clock, Reports, SearchBudget
 from discrax.solving.engine import Report
+from discrax.solving.polynomial_chains import PolynomialChains
 from discrax.solving.schedules import KINDS, BetaSchedule, check_betas
 from discrax.solving.sites_chains import BinaryChains, Chains, LabelChains
 
@@ -37,7 +39,7 @@ TRAVELS = 2.5  # of a replica along the ladder, which takes rungs^2 rounds: fewe
 
 # A door of its own to this search: what `solve` passes on, and what only this search has.
 def search_by_sites(
-    model: BinaryQuadratic | Labelling,
+    model: BinaryQuadratic | Labelling | Products,
     *,
     num_chains: int,
     seed: int,
@@ -61,16 +63,26 @@ def search_by_sites(
     """
     schedule = "geometric" if schedule == "exponential" else schedule
     _check(model, num_chains, init, budget, betas, schedule, num_threads)
-    chains = (
-        LabelChains(model, num_chains, seed) if isinstance(model, Labelling) else BinaryChains(model, num_chains, seed)
-    )
+    is_open = betas is None and schedule == "auto" and num_rounds is None
+    chains = make_chains(model, num_chains, seed, is_open)
     num_threads = min(num_chains, num_threads or num_cores())
     plan = _plan(schedule, num_rounds, reheat)
     return _search(chains, init, clock or Clock(budget), betas, plan, num_threads)
 
 
+def make_chains(
+    model: BinaryQuadratic | Labelling | Products, num_chains: int, seed: int, is_open: bool = False
+) -> Chains:
+    """The chains of a kind of model; `is_open`: nobody asked for a schedule or for temperatures."""
+    if isinstance(model, Labelling):
+        return LabelChains(model, num_chains, seed)
+    if isinstance(model, Products):
+        return PolynomialChains(model, num_chains, seed, may_walk=is_open)
+    return BinaryChains(model, num_chains, seed)
+
+
 def _check(
-    model: BinaryQuadratic | Labelling,
+    model: BinaryQuadratic | Labelling | Products,
     num_chains: int,
     init: Integer[np.ndarray, "..."] | None,
     budget: SearchBudget,
