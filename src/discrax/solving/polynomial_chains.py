@@ -7,10 +7,10 @@ from jaxtyping import Float, Integer
 
 from discrax.problems.products import Products
 from discrax.solving import sites_polynomial as kernels
-from discrax.solving.sites_chains import Chains, find_cold
+from discrax.solving.sites_chains import Chains, _cold
 from discrax.solving.sites_kernels import scatter_labels
 
-OFFERS_OF_A_WALK = 1 / 8  # of a site, for each offer of a sweep: they take about as long
+SITES_OF_AN_OFFER = 8  # a walk makes one where a sweep visits so many sites: they take about as long
 BETA_OF_A_WALK = 1.2  # times the median weight
 
 
@@ -59,11 +59,11 @@ class PolynomialChains(Chains):
         if not self.may_walk:
             self._sweep(betas, low, high)
             return
-        num_offers = max(1, int(OFFERS_OF_A_WALK * self.model.num_sites * len(betas)))
+        num_offers = -(-self.model.num_sites // SITES_OF_AN_OFFER)
         beta = BETA_OF_A_WALK / float(np.median(np.abs(self.form.weights)))
         for chain in range(low, high):
             if self._walks(chain):
-                kernels.walk(self.form, self.places, self.bests, self.streams, beta, num_offers, chain)
+                kernels.walk(self.form, self.places, self.bests, self.streams, beta, len(betas), num_offers, chain)
             else:
                 self._sweep(betas, chain, chain + 1)
 
@@ -85,7 +85,7 @@ class PolynomialChains(Chains):
         if typical == 0:
             return 1.0, 1.0
         pilot.polish(0, 1)
-        return float(1 / typical), find_cold(pilot._gains(), float(1 / typical))
+        return float(1 / typical), _cold(pilot._gains(), float(1 / typical))
 
     def _gains(self) -> Float[np.ndarray, " n"]:
         return self.unit * self.places.gains[0].astype(np.float64)

@@ -97,7 +97,7 @@ class Chains(ABC):
         return self.values.copy()
 
 
-def find_cold(gains: Float[np.ndarray, " moves"], hot: float) -> float:
+def _cold(gains: Float[np.ndarray, " moves"], hot: float) -> float:
     """Where sum |g| exp(-beta |g|) = median |g| / 4: the warmth left in a local maximum is next to nothing."""
     losses = np.abs(gains[gains < 0])
     if not len(losses):
@@ -170,7 +170,7 @@ class BinaryChains(Chains):
         if typical == 0:
             return 1.0, 1.0
         pilot.polish(0, 1)
-        return float(1 / typical), find_cold(pilot._gains(), float(1 / typical))
+        return float(1 / typical), _cold(pilot._gains(), float(1 / typical))
 
     def ladder(self, hot: float, cold: float, num_sweeps: int) -> Float[np.ndarray, " rungs"] | None:
         """Rungs at equal steps of sqrt(dv / dbeta) dbeta, from values that a quick anneal passes."""
@@ -284,7 +284,7 @@ class LabelChains(Chains):
             typical = 2 * self.model.size_cost or 1.0
             return 1 / typical, 10 / typical
         pilot.polish(0, 1)
-        return float(1 / typical), find_cold(pilot._gains().max(axis=1), float(1 / typical))
+        return float(1 / typical), _cold(pilot._gains().max(axis=1), float(1 / typical))
 
     def _gains(self) -> Float[np.ndarray, "n others"]:
         around, labels = self.around[0], self.states[0].astype(np.int64)

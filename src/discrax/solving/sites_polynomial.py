@@ -191,42 +191,48 @@ def anneal(
 
 
 @compiled
-def walk(form: Form, places: Place, best: Best, streams: Streams, beta: float, count: int, chain: int) -> None:
-    """So many offers to sites of terms whose product is 1, where all weights are negative; without such terms, none."""
+def walk(
+    form: Form, places: Place, best: Best, streams: Streams, beta: float, num_sweeps: int, num_offers: int, chain: int
+) -> None:
+    """So many offers a sweep to sites of terms whose product is 1, all weights being negative; without such terms, none.
+
+    Every sweep lists these terms anew, so that results do not depend on how many sweeps a call makes.
+    """
     place = place_of(places, chain)
-    first, terms, gains = form.first, form.terms, place.gains
     a, b = streams[chain]
-    ones, where, num_ones = np.empty(len(form.weights), np.int32), np.full(len(form.weights), -1, np.int32), 0
-    for t in range(len(where)):
-        if place.counts[t] == 0:
-            ones[num_ones], where[t] = t, num_ones
-            num_ones += 1
-    for _ in range(count):
-        if num_ones == 0:
-            break
-        bits, a, b = draw(a, b)
-        t = ones[below(bits, num_ones)]
-        bits, a, b = draw(a, b)
-        i = form.sites[form.start[t] + below(bits, form.start[t + 1] - form.start[t])]
-        gain = gains[i]
-        if gain < 0:
-            bits, a, b = draw(a, b)
-            if uniform(bits) >= math.exp(beta * gain):
-                continue
-            keep_best(best, chain, place.x)  # before it gets worse
-        best.values[chain] += gain
-        flip(form, place, i)
-        for e in range(first[i], first[i + 1]):
-            t = terms[e]
+    ones, where = np.empty(len(form.weights), np.int32), np.empty(len(form.weights), np.int32)
+    for _ in range(num_sweeps):
+        num_ones = 0
+        for t in range(len(where)):
+            where[t] = -1
             if place.counts[t] == 0:
-                if where[t] < 0:
+                ones[num_ones], where[t] = t, num_ones
+                num_ones += 1
+        for _ in range(num_offers):
+            if num_ones == 0:
+                break
+            bits, a, b = draw(a, b)
+            t = ones[below(bits, num_ones)]
+            bits, a, b = draw(a, b)
+            i = form.sites[form.start[t] + below(bits, form.start[t + 1] - form.start[t])]
+            gain = place.gains[i]
+            if gain < 0:
+                bits, a, b = draw(a, b)
+                if uniform(bits) >= math.exp(beta * gain):
+                    continue
+                keep_best(best, chain, place.x)  # before it gets worse
+            best.values[chain] += gain
+            flip(form, place, i)
+            for e in range(form.first[i], form.first[i + 1]):
+                t = form.terms[e]
+                if place.counts[t] == 0 and where[t] < 0:
                     ones[num_ones], where[t] = t, num_ones
                     num_ones += 1
-            elif where[t] >= 0:
-                num_ones -= 1
-                last = ones[num_ones]
-                ones[where[t]], where[last] = last, where[t]
-                where[t] = -1
+                elif place.counts[t] > 0 and where[t] >= 0:
+                    num_ones -= 1
+                    last = ones[num_ones]
+                    ones[where[t]], where[last] = last, where[t]
+                    where[t] = -1
     keep_best(best, chain, place.x)
     streams[chain, 0], streams[chain, 1] = a, b
 
