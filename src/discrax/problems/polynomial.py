@@ -44,7 +44,7 @@ class ProductProblem(Problem):
         return self.repair_in_time(x, lambda: False)
 
     def repair_in_time(self, x: Integer[np.ndarray, " n"], is_over: Callable[[], bool]) -> Integer[np.ndarray, " n"]:
-        return self.model.climb(x, is_over)
+        return self.model.strict().climb(x, is_over)
 
 
 @dataclass(frozen=True, init=False, repr=False, eq=False)

@@ -24,7 +24,9 @@ class Products:
     """offset + sum over terms of weight times product, x in {0, 1}^n: to be made as large as possible.
 
     The sites of term t are `sites[start[t]:start[t + 1]]`, each once, and `codes` are those at which its factors are 1:
-    1 for x_i, 0 for 1 - x_i; spins have 1 throughout.
+    1 for x_i, 0 for 1 - x_i; spins have 1 throughout. Of two states the better one has the larger value less the
+    `surcharges` of its products that are 1: where a term must not be 1, a search may pass through states where it is,
+    at the price of its weight, but prefers in the end those where it is not.
     """
 
     num_sites: int
@@ -32,6 +34,7 @@ class Products:
     sites: Int[np.ndarray, " factors"]
     codes: Int8[np.ndarray, " factors"]
     weights: Float[np.ndarray, " terms"]
+    surcharges: Float[np.ndarray, " terms"]
     offset: float = 0.0
     is_spin: bool = False
 
@@ -95,6 +98,10 @@ class Products:
             x[(gains > least) & ~is_beaten] ^= 1
         return x
 
+    def strict(self) -> "Products":
+        """The same with the surcharges in the weights: its value is that by which states are compared."""
+        return replace(self, weights=self.weights - self.surcharges, surcharges=np.zeros(self.num_terms))
+
     def negative(self) -> "Products":
         """The same, to be made as small as possible."""
         return replace(self, weights=-self.weights, offset=-self.offset)
@@ -113,6 +120,7 @@ def make_products(
     weights: Float[np.ndarray, " terms"],
     offset: float = 0.0,
     *,
+    surcharges: Float[np.ndarray, " terms"] | None = None,
     is_spin: bool = False,
 ) -> Products:
     """Products of factors in any order; terms of weight 0 are left out.
@@ -140,4 +148,5 @@ def make_products(
     offset = float(offset + weights[(sizes == 0) & ~is_zero].sum())
     keep = is_left[terms]
     start = np.append(0, np.cumsum(sizes[is_left]))
-    return Products(num_sites, start, sites[keep], codes[keep], weights[is_left].astype(np.float64), offset, is_spin)
+    surcharges = np.zeros(len(weights)) if surcharges is None else surcharges
+    return Products(num_sites, start, sites[keep], codes[keep], weights[is_left], surcharges[is_left], offset, is_spin)

@@ -31,8 +31,8 @@ class MaxSAT(ProductProblem):
 
     Variables are 1, 2, ..., and -2 is "not 2". The clauses of `hard` must hold: a state that violates one is not
     feasible. The objective is the weight of the soft clauses that are satisfied. `penalty` is what a violated hard
-    clause costs a search; by default it is more than all soft clauses weigh, so that fewer violations are better.
-    Whether a search ends at a feasible state is up to the formula: `is_feasible` says.
+    clause costs on the way: by default it is a little more than any literal can gain. In the end fewer violations are
+    better, whatever the weights. Whether a search ends at a feasible state is up to the formula: `is_feasible` says.
     """
 
     formula: Formula
@@ -55,8 +55,7 @@ class MaxSAT(ProductProblem):
         if formula.num_variables == 0:
             raise ValueError("A formula needs at least one variable, but this one has none.")
         check_sum("The weights of a formula", formula.weights)
-        total = float(formula.weights.sum())
-        penalty = total + 1.0 if penalty is None else number("penalty", penalty, above=0)
+        penalty = _suitable_penalty(formula) if penalty is None else number("penalty", penalty, above=0)
         vars(self).update(formula=formula, penalty=penalty)
 
     @cached_property
@@ -64,8 +63,9 @@ class MaxSAT(ProductProblem):
         formula = self.formula
         costs, total = np.where(formula.is_hard, self.penalty, formula.weights), float(formula.weights.sum())
         terms, sites = np.repeat(np.arange(len(costs)), np.diff(formula.start)), np.abs(formula.literals) - 1
+        surcharges = np.where(formula.is_hard, total, 0.0)
         codes = (formula.literals < 0).astype(np.int8)  # at which a literal is false
-        return make_products(formula.num_variables, terms, sites, codes, -costs, total)
+        return make_products(formula.num_variables, terms, sites, codes, -costs, total, surcharges=surcharges)
 
     def is_satisfied(self, x: Integer[np.ndarray, " n"]) -> Bool[np.ndarray, " clauses"]:
         """Which clauses, soft and hard, a state satisfies."""
@@ -101,6 +101,13 @@ class MaxSAT(ProductProblem):
         num_hard = int(self.formula.is_hard.sum())
         hard = f", {num_hard:,} of them hard" if num_hard else ""
         return f"MaxSAT({self.formula.num_variables:,} variables, {len(self.formula.weights):,} clauses{hard})"
+
+
+def _suitable_penalty(formula: Formula) -> float:
+    """A ten-thousandth more than the soft clauses of any literal weigh: no flip gains by violating a hard clause."""
+    of_literals = np.repeat(formula.weights, np.diff(formula.start))
+    gains = np.bincount(formula.literals + formula.num_variables, of_literals, minlength=1)
+    return 1.0001 * float(gains.max()) or 1.0
 
 
 def _formula(clauses: Any, weights: Any, hard: Any) -> Formula:

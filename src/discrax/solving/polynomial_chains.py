@@ -34,18 +34,19 @@ class PolynomialChains(Chains):
         index = np.int32 if len(terms) < 2**31 else np.int64
         self.form = kernels.Form(
             first.astype(index), terms.astype(np.int32), codes, model.start.astype(index),
-            model.sites.astype(np.int32), (model.weights / self.unit).astype(dtype), model.is_spin,
+            model.sites.astype(np.int32), (model.weights / self.unit).astype(dtype), model.surcharges / self.unit,
+            model.is_spin,
         )  # fmt: skip
         shape = (num_chains, model.num_terms)
         counts, lone, gains = np.zeros(shape, np.int32), np.zeros(shape, np.int32), np.zeros(self.states.shape, dtype)
         self.places = kernels.Place(self.states, counts, lone, gains)
         self.turns = np.arange(num_chains)
         self.may_walk = may_walk and model.num_terms > 0 and not model.is_spin and bool((model.weights < 0).all())
-        self.bests = kernels.Best(self.values, self.best, self.best_values)
+        self.bests = kernels.Best(self.values, np.zeros(num_chains), self.best, self.best_values)
 
     def put(self, states: Integer[np.ndarray, "block n"], low: int, high: int) -> None:
         self.states[low:high] = states
-        kernels.set_gains(self.form, self.places, self.values, low, high)
+        kernels.set_gains(self.form, self.places, self.bests, low, high)
 
     def restart(self, low: int, high: int) -> None:
         self.turns[low:high] += 1
@@ -100,7 +101,8 @@ class PolynomialChains(Chains):
         return states.copy()
 
     def exact_values(self, codes: Integer[np.ndarray, "chains n"]) -> Float[np.ndarray, " chains"]:
-        return self.model.value(codes) - self.model.offset
+        """Less the surcharges, by which states are compared."""
+        return self.model.strict().value(codes) - self.model.offset
 
     def current_values(self) -> Float[np.ndarray, " chains"]:
         return self.unit * self.values
@@ -111,7 +113,9 @@ def _compile(has_table: bool) -> None:
     weights = np.full(1, -1.0) if has_table else np.array([-1.0, -0.5])
     num_terms = len(weights)
     start, sites = 2 * np.arange(num_terms + 1), np.tile(np.arange(2), num_terms)
-    chains = PolynomialChains(Products(2, start, sites, np.ones(2 * num_terms, np.int8), weights), 2, 0, may_walk=True)
+    chains = PolynomialChains(
+        Products(2, start, sites, np.ones(2 * num_terms, np.int8), weights, np.zeros(num_terms)), 2, 0, may_walk=True
+    )
     chains.restart(0, 2)
     chains.anneal(np.ones(1), 0, 2)
     chains.polish(0, 2)

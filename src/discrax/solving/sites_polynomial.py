@@ -17,7 +17,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Int8, Int32, Integer, Num
+from jaxtyping import Float64, Int8, Int32, Integer, Num
 
 from discrax.solving.sites_kernels import (
     FAR,
@@ -43,6 +43,7 @@ class Form(NamedTuple):
     start: Integer[np.ndarray, " terms_and_1"]
     sites: Integer[np.ndarray, " factors"]
     weights: Num[np.ndarray, " terms"]
+    surcharges: Float64[np.ndarray, " terms"]  # what a product that is 1 costs when states are compared
     is_spin: bool
 
 
@@ -56,9 +57,10 @@ class Place(NamedTuple):
 
 
 class Best(NamedTuple):
-    """Values of the chains now, and their best states so far."""
+    """Values of the chains now, what is to be paid beyond them, and the best states so far by what is left."""
 
     values: Values
+    surcharges: Values
     states: Int8[np.ndarray, "chains n"]
     best_values: Values
 
@@ -70,8 +72,8 @@ def place_of(places: Place, chain: int) -> Place:
 
 
 @compiled
-def set_gains(form: Form, places: Place, values: Values, low: int, high: int) -> None:
-    """Counts, lone sites, gains and values of the chains, from their codes."""
+def set_gains(form: Form, places: Place, best: Best, low: int, high: int) -> None:
+    """Counts, lone sites, gains, values and surcharges of the chains, from their codes."""
     for chain in range(low, high):
         x, counts, lone, gains = place_of(places, chain)
         counts[:] = 0
@@ -82,7 +84,7 @@ def set_gains(form: Form, places: Place, values: Values, low: int, high: int) ->
                 if form.codes[e] != x[i]:
                     counts[form.terms[e]] += 1
                     lone[form.terms[e]] ^= i
-        value = 0.0
+        value, surcharge = 0.0, 0.0
         for t in range(len(counts)):
             w = form.weights[t]
             if not form.is_spin and counts[t] > 0:
@@ -91,16 +93,18 @@ def set_gains(form: Form, places: Place, values: Values, low: int, high: int) ->
                 continue
             sign = 1 - 2 * (counts[t] & 1)
             value += sign * w
+            surcharge += form.surcharges[t]
             for e in range(form.start[t], form.start[t + 1]):
                 gains[form.sites[e]] -= (2 * sign if form.is_spin else 1) * w
-        values[chain] = value
+        best.values[chain], best.surcharges[chain] = value, surcharge
 
 
 @compiled
-def flip(form: Form, place: Place, i: int) -> None:
-    """Flips one site, and tells its terms."""
-    first, terms, codes, start, sites, weights, is_spin = form
+def flip(form: Form, place: Place, i: int) -> float:
+    """Flips one site, and tells its terms. The change of the surcharges."""
+    first, terms, codes, start, sites, weights, surcharges, is_spin = form
     x, counts, lone, gains = place
+    change = 0.0
     now = 1 - x[i]
     x[i] = now
     for e in range(first[i], first[i + 1]):
@@ -118,22 +122,25 @@ def flip(form: Form, place: Place, i: int) -> None:
                 for k in range(start[t], start[t + 1]):
                     gains[sites[k]] -= w
                 gains[i] -= w
+                change += surcharges[t]
             elif c == 1:
                 gains[lone[t]] += w
         elif c == 1:
             for k in range(start[t], start[t + 1]):
                 gains[sites[k]] += w
             gains[i] += w
+            change -= surcharges[t]
         elif c == 2:
             gains[lone[t] ^ i] -= w
+    return change
 
 
 @compiled
 def sweep(
     form: Form, place: Place, beta: float, chances: Chances, has_table: bool, a: np.uint64, b: np.uint64
-) -> tuple[float, np.uint64, np.uint64]:
-    """Offers every site in turn a Metropolis flip. The change of the value, and the generator's state."""
-    change, lowest, gains = 0.0, -FAR / max(beta, 1e-300), place.gains
+) -> tuple[float, float, np.uint64, np.uint64]:
+    """Offers every site in turn a Metropolis flip. The changes of value and surcharges, and the generator's state."""
+    change, surcharge, lowest, gains = 0.0, 0.0, -FAR / max(beta, 1e-300), place.gains
     if has_table:
         fill_chances(chances, beta)
     for i in range(len(gains)):
@@ -148,29 +155,30 @@ def sweep(
             elif uniform(bits) >= math.exp(beta * gain):
                 continue
         change += gain
-        flip(form, place, i)
-    return change, a, b
+        surcharge += flip(form, place, i)
+    return change, surcharge, a, b
 
 
 @compiled
-def climb(form: Form, place: Place) -> float:
-    """Flips every site that gains until none does. The change of the value."""
-    change, is_moving, gains = 0.0, True, place.gains
+def climb(form: Form, place: Place) -> tuple[float, float]:
+    """Flips every site that gains until none does. The changes of value and surcharges."""
+    change, surcharge, is_moving, gains = 0.0, 0.0, True, place.gains
     while is_moving:
         is_moving = False
         for i in range(len(gains)):
             if gains[i] > 1e-9:
                 change += gains[i]
                 is_moving = True
-                flip(form, place, i)
-    return change
+                surcharge += flip(form, place, i)
+    return change, surcharge
 
 
 @compiled
 def keep_best(best: Best, chain: int, x: Int8[np.ndarray, " n"]) -> None:
     """Keeps the state of a chain if it is the best so far."""
-    if best.values[chain] > best.best_values[chain]:
-        best.best_values[chain] = best.values[chain]
+    value = best.values[chain] - best.surcharges[chain]
+    if value > best.best_values[chain]:
+        best.best_values[chain] = value
         best.states[chain] = x
 
 
@@ -184,8 +192,9 @@ def anneal(
         place = place_of(places, chain)
         a, b = streams[chain]
         for beta in betas:
-            change, a, b = sweep(form, place, beta, chances, has_table, a, b)
+            change, surcharge, a, b = sweep(form, place, beta, chances, has_table, a, b)
             best.values[chain] += change
+            best.surcharges[chain] += surcharge
             keep_best(best, chain, place.x)
         streams[chain, 0], streams[chain, 1] = a, b
 
@@ -194,7 +203,7 @@ def anneal(
 def walk(
     form: Form, places: Place, best: Best, streams: Streams, beta: float, num_sweeps: int, num_offers: int, chain: int
 ) -> None:
-    """So many offers a sweep to sites of terms whose product is 1, all weights being negative; without such terms, none.
+    """So many offers a sweep to sites of terms whose product is 1, all weights being negative; none without such terms.
 
     Every sweep lists these terms anew, so that results do not depend on how many sweeps a call makes.
     """
@@ -222,7 +231,7 @@ def walk(
                     continue
                 keep_best(best, chain, place.x)  # before it gets worse
             best.values[chain] += gain
-            flip(form, place, i)
+            best.surcharges[chain] += flip(form, place, i)
             for e in range(form.first[i], form.first[i + 1]):
                 t = form.terms[e]
                 if place.counts[t] == 0 and where[t] < 0:
@@ -242,5 +251,7 @@ def polish(form: Form, places: Place, best: Best, low: int, high: int) -> None:
     """Takes every chain to the next local maximum."""
     for chain in range(low, high):
         place = place_of(places, chain)
-        best.values[chain] += climb(form, place)
+        change, surcharge = climb(form, place)
+        best.values[chain] += change
+        best.surcharges[chain] += surcharge
         keep_best(best, chain, place.x)

@@ -26,7 +26,8 @@ def random_products(num_sites: int, num_terms: int, seed: int, *, kind: str, sca
     weights = rng.normal(size=num_terms) if scale is None else np.round(scale * rng.normal(size=num_terms)) + 0.0
     weights = -np.abs(weights) if kind == "costs" else weights
     terms = np.repeat(np.arange(num_terms), sizes)
-    return make_products(num_sites, terms, sites, codes, weights, 0.25, is_spin=kind == "spins")
+    surcharges = rng.choice([0.0, 3.0], num_terms) if kind == "costs" else None
+    return make_products(num_sites, terms, sites, codes, weights, 0.25, surcharges=surcharges, is_spin=kind == "spins")
 
 
 def planted_formula(num_variables: int = 60, num_clauses: int = 240, seed: int = 0) -> MaxSAT:
@@ -100,7 +101,9 @@ def assert_exact(chains: PolynomialChains) -> None:
         np.testing.assert_array_equal(places.lone[chain], [np.bitwise_xor.reduce(each, initial=0) for each in others])
     np.testing.assert_allclose(chains.current_values(), model.value(chains.states) - model.offset, atol=1e-9)
     tracked = chains.unit * chains.best_values
-    np.testing.assert_allclose(tracked, model.value(chains.best) - model.offset, atol=1e-9)
+    np.testing.assert_allclose(tracked, model.strict().value(chains.best) - model.offset, atol=1e-9)
+    owed = model.value(chains.states) - model.strict().value(chains.states)
+    np.testing.assert_allclose(chains.unit * chains.bests.surcharges, owed, atol=1e-9)
 
 
 @pytest.mark.parametrize("scale", [None, 3])
@@ -186,6 +189,14 @@ def test_a_given_state_is_kept_if_nothing_is_better():
     best = states[problem.model.value(states).argmax()]
     report = last(problem.model, SearchBudget(num_steps=3), init=best)
     assert (report.best_values == problem.model.value(best) - problem.model.offset).all()
+
+
+def test_a_feasible_state_is_kept_though_others_are_worth_more_on_the_way():
+    problem = MaxSAT([[1], [2], [3]], hard=[[-1], [-2], [-3]], penalty=0.1)
+    report = last(problem.model, SearchBudget(num_steps=200))
+    assert report.values.max() == pytest.approx(-0.3)  # where all hard clauses are violated
+    assert report.best_values.max() == -3
+    assert not report.best_states[report.best_values.argmax()].any()
 
 
 def test_nothing_to_gain():
