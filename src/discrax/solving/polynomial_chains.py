@@ -10,7 +10,7 @@ from discrax.solving import sites_polynomial as kernels
 from discrax.solving.sites_chains import Chains, _cold
 from discrax.solving.sites_kernels import scatter_labels
 
-SITES_OF_AN_OFFER = 8  # a walk makes one where a sweep visits so many sites: they take about as long
+SITES_OF_AN_OFFER = 5  # a walk makes one where a sweep visits so many sites: they take about as long
 BETA_OF_A_WALK = 1.2  # times the median weight
 
 
