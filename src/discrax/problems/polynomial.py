@@ -62,14 +62,14 @@ class Polynomial(ProductProblem):
     names: tuple[Hashable, ...]
 
     def __init__(self, terms: Any, *, sense: str = "min", vartype: str | None = None):
-        if sense not in ("min", "max"):
+        if not isinstance(sense, str) or sense not in ("min", "max"):
             raise ValueError(f'sense must be "min" or "max", but got {describe(sense)}.')
         if hasattr(terms, "vartype"):
             if vartype is not None:
                 raise ValueError("A dimod polynomial has its own vartype: leave it out.")
             vartype = terms.vartype.name
         vartype = "BINARY" if vartype is None else vartype
-        if vartype not in ("BINARY", "SPIN"):
+        if not isinstance(vartype, str) or vartype not in ("BINARY", "SPIN"):
             raise ValueError(f'vartype must be "BINARY" or "SPIN", but got {describe(vartype)}.')
         keys, weights = _parts(terms, vartype == "SPIN")
         names = _order(chain.from_iterable(terms))

@@ -12,7 +12,7 @@ A flip of site i changes each of its terms by one factor:
 so the exact log-ratios of all flips are read off the counts: one gather from the sites to the terms, one back.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import reduce
 from itertools import chain
 
@@ -93,11 +93,14 @@ class Polynomial(ExactRatios, LocalChanges, Coloured):
 
     @classmethod
     def from_terms(
-        cls, space: Binary | Spin, terms: Mapping[Sequence[int], float], *, offset: float = 0.0
+        cls, space: Binary | Spin, terms: Mapping[tuple[int, ...] | frozenset[int], float], *, offset: float = 0.0
     ) -> "Polynomial":
         """From weights of products of sites, `{(0, 1, 2): 0.5, (3,): -1.0}`; no site comes twice in a product."""
         if not isinstance(terms, Mapping):
             raise TypeError(f"terms are a dict of tuples of sites and their weights, but got {describe(terms)}.")
+        for term in terms:
+            if not isinstance(term, tuple | frozenset):
+                raise TypeError(f"A term is a tuple of sites, such as (0, 1) or (0,), but got {describe(term)}.")
         start = np.append(0, np.cumsum([len(term) for term in terms], dtype=np.int64))
         sites = as_array("The sites of terms", [*chain.from_iterable(terms)] or np.zeros(0, np.int64))
         return cls(space, start, sites, [*terms.values()], offset=offset)

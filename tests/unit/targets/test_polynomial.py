@@ -164,6 +164,8 @@ def test_bad_input(as_a_user):
     make = Polynomial.from_terms
     with pytest.raises(TypeError, match="dict of tuples of sites"):
         make(dx.Binary(3), [(0, 1)])  # pyright: ignore[reportArgumentType]
+    with pytest.raises(TypeError, match="a tuple of sites"):
+        make(dx.Binary(3), {3: 1.0})  # pyright: ignore[reportArgumentType]
     with pytest.raises(TypeError, match="Binary or a Spin space"):
         make(dx.Categorical(3, 3), {(0, 1): 1.0})  # pyright: ignore[reportArgumentType]
     with pytest.raises(ValueError, match=r"sites 0\.\.2, but one names site 3"):
