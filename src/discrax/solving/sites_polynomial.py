@@ -122,14 +122,14 @@ def flip(form: Form, place: Place, i: int) -> float:
                 for k in range(start[t], start[t + 1]):
                     gains[sites[k]] -= w
                 gains[i] -= w
-                change += surcharges[t]
+                change += float(surcharges[t])
             elif c == 1:
                 gains[lone[t]] += w
         elif c == 1:
             for k in range(start[t], start[t + 1]):
                 gains[sites[k]] += w
             gains[i] += w
-            change -= surcharges[t]
+            change -= float(surcharges[t])
         elif c == 2:
             gains[lone[t] ^ i] -= w
     return change
