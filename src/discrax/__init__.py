@@ -14,15 +14,15 @@ if TYPE_CHECKING:  # for editors and type checkers: the same names as below
     from discrax.core.space import Binary, Categorical, Ordinal, Space, Spin
     from discrax.core.target import Target, Tempered
     from discrax.sampling import Result, auto, load, sample
-    from discrax.solving import Solution, solve, solve_many
+    from discrax.solving import Solution, searches, solve, solve_many
 
 __version__ = "0.1.0"
 
 __all__ = [
     "AcceptanceRate", "Binary", "Categorical", "Info", "Kernel", "Ordinal", "Result", "Solution", "Space", "Spin",
     "State", "Target", "Tempered", "adaptation", "auto", "bench", "core", "curvature", "data", "diagnostics", "exact",
-    "extend", "interop", "learn", "load", "problems", "sample", "samplers", "sampling", "solve", "solve_many",
-    "solving", "targets", "text",
+    "extend", "interop", "learn", "load", "problems", "sample", "samplers", "sampling", "searches", "solve",
+    "solve_many", "solving", "targets", "text",
 ]  # fmt: skip
 
 _HOMES = {
@@ -37,6 +37,8 @@ _HOMES = {
 
 def __getattr__(name: str) -> Any:
     """A room of the house, or a name that one of its rooms has, imported when it is first asked for."""
+    if name == "searches":
+        return import_module("discrax.solving.searches")
     if name in _HOMES:
         found = getattr(import_module(f"discrax.{_HOMES[name]}"), name)
         globals()[name] = found

@@ -44,8 +44,7 @@ class MaxCut(Unconstrained):
         The second holds since cut(x) = W / 2 - s'As / 4 with s = 2 x - 1, s's = n and W the sum of the weights. Where
         weights are integers it is rounded down.
         """
-        graph, n = self.graph, self.graph.num_nodes
-        bound = float(graph.weights[graph.weights > 0].sum())
+        graph, n, bound = self.graph, self.graph.num_nodes, self.quick_bound()
         if n <= _MOST_NODES_FOR_EIGENVALUES and graph.num_edges:
             (i, j), A = graph.edges.T, np.zeros((n, n))
             A[i, j] = A[j, i] = graph.weights
@@ -55,6 +54,10 @@ class MaxCut(Unconstrained):
                 spectral = float(np.floor(spectral))
             bound = min(bound, spectral)
         return bound
+
+    def quick_bound(self) -> float:
+        """The positive weights: a bipartite graph meets it."""
+        return float(self.graph.weights[self.graph.weights > 0].sum())
 
     def describe(self, x: Integer[np.ndarray, " n"]) -> dict:
         sides = [names_of(self.graph.names, np.flatnonzero(np.asarray(x) == side)) for side in (0, 1)]

@@ -1,7 +1,7 @@
 """`Graph`: what every graph problem is stated on, whatever the graph came as."""
 
 import itertools
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from discrax.core.checks import as_array, describe, real_array, whole
+from discrax.problems.terms import read_terms
 
 _MOST_IN_ALL = 1e30  # in single precision that leaves room for penalties
 _MOST_NODES = 10_000_000  # where there are few edges
@@ -73,15 +74,19 @@ class Graph:
 
     @classmethod
     def of(cls, graph: Any) -> "Graph":
-        """A graph from a `Graph`, a networkx graph, a scipy.sparse matrix, a dimod BQM or an array of edges.
+        """A graph from a `Graph`, a networkx graph, a scipy.sparse matrix, a dimod BQM, a dict or an array of edges.
 
-        An array has rows (i, j) or (i, j, weight). Attributes "weight" of a networkx graph's edges and nodes count, and
-        so do the interactions of a BQM. Parallel edges of a networkx multigraph add up. Files are read by `read_graph`.
+        An array has rows (i, j) or (i, j, weight); a dict is {(i, j): weight}, with weights {i: weight} of nodes beside
+        them if there are any, and names of any kind. Attributes "weight" of a networkx graph's edges and nodes count,
+        and so do the interactions of a BQM. Parallel edges of a networkx multigraph add up. Files are read by
+        `read_graph`.
         """
         if isinstance(graph, Graph):
             return graph
         if isinstance(graph, str | Path):
             raise TypeError(f"Graph.of takes what is in memory, but got {describe(graph)}; use read_graph for a file.")
+        if isinstance(graph, Mapping) and not hasattr(graph, "adj"):
+            return _from_dict(graph)
         if hasattr(graph, "tocoo"):
             return _from_matrix(graph)
         if hasattr(graph, "is_directed") and hasattr(graph, "adj"):
@@ -97,8 +102,9 @@ class Graph:
         if rows.ndim == 2 and rows.shape[1] == 2:
             return cls.from_edges(rows)
         raise TypeError(
-            "A graph is a discrax Graph, a networkx graph, a scipy.sparse matrix, a dimod BQM or edges, (m, 2) "
-            f"or (m, 3), but got {type(graph).__name__}" + (f" of shape {rows.shape}." if rows.ndim else ".")
+            "A graph is a discrax Graph, a networkx graph, a scipy.sparse matrix, a dimod BQM, a dict {(i, j): weight} "
+            f"or edges, (m, 2) or (m, 3), but got {type(graph).__name__}"
+            + (f" of shape {rows.shape}." if rows.ndim else ".")
         )
 
     @property
@@ -190,6 +196,20 @@ def _from_matrix(matrix: Any) -> Graph:
     stored = matrix.data != 0
     edges = np.stack([matrix.row[stored], matrix.col[stored]], axis=1).astype(np.int64)
     return Graph.from_edges(edges, matrix.data[stored], num_nodes=matrix.shape[0])
+
+
+def _from_dict(terms: Mapping[Any, Any]) -> Graph:
+    names, num_nodes, sites, linear, edges, weights, constant = read_terms("a graph", terms)
+    if constant:
+        raise ValueError("A graph has weights of edges and of nodes, but got a constant, the term of ().")
+    loops = np.flatnonzero(edges[:, 0] == edges[:, 1])
+    if len(loops):
+        node = int(edges[loops[0], 0])
+        name = describe(node if names is None else names[node])
+        raise ValueError(f"A graph has no self-loops here, but node {name} is joined to itself.")
+    node_weights = np.ones(num_nodes)
+    node_weights[sites] = linear
+    return Graph.from_edges(edges, weights, num_nodes=num_nodes, node_weights=node_weights, names=names)
 
 
 def _from_bqm(model: Any) -> Graph:

@@ -23,6 +23,7 @@ from discrax.targets.quadratic import Quadratic
 from discrax.targets.sparse_coupling import Sparse
 
 _MOST_BYTES = 2**34  # of coupling matrices
+_ROUNDING = 1e-9  # of an objective, relative to it
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,6 +142,17 @@ class Problem(ABC):
     def bound(self) -> float | None:
         """A value that no feasible state can pass, where one is cheap."""
         return None
+
+    def quick_bound(self) -> float | None:
+        """`bound`, or a weaker one where that takes more than a moment: a search may end where it is met."""
+        return self.bound()
+
+    def meets_bound(self, objective: float, bound: float | None) -> bool:
+        """Whether no feasible state can be better, but for rounding."""
+        if bound is None or not np.isfinite(objective):
+            return False
+        short = bound - objective if self.sense == "max" else objective - bound
+        return short <= _ROUNDING * abs(bound)
 
     def is_feasible(self, x: Integer[np.ndarray, "*batch n"]) -> np.ndarray:
         """Which of the states have no violations, shape (*batch)."""

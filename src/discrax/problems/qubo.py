@@ -23,8 +23,9 @@ from discrax.problems.graph import check_names, check_num_nodes, check_sum
 from discrax.problems.problem import BinaryQuadratic
 from discrax.problems.readers import QuadraticForm, read_qubo
 from discrax.problems.states import Unconstrained, as_plain, per_state, totals
+from discrax.problems.terms import read_terms, terms_of
 
-_FORMS = "a square matrix, a dimod model, a file, or linear terms with `edges` and `weights`"
+_FORMS = "a square matrix, a dict {(i, j): weight}, a dimod model, a file, or linear terms with `edges` and `weights`"
 
 
 class _Energy(NamedTuple):
@@ -50,10 +51,11 @@ class _Energy(NamedTuple):
 class QUBO(Unconstrained):
     """Minimise x'Qx (`QUBO(Q)`), a dimod model (`QUBO(bqm)`) or an energy of arrays (`QUBO(linear, edges, weights)`).
 
-    Q is a matrix, dense or scipy.sparse, of any triangle; Q_ij and Q_ji add up. So do pairs that are given twice, and
-    a pair (i, i) is a linear term. A file is read by `read_qubo`. With vartype "SPIN", which a dimod model or a file
-    brings along, the terms are those of spins, a pair (i, i) is a constant, and solutions are described in spins.
-    States are codes 0 and 1 all the same.
+    Q is a matrix, dense or scipy.sparse, of any triangle, or a dict {(i, j): weight, i: weight} with names of any kind
+    (`problems/terms.py`), which `QUBO(h, J)` may bring in two parts; Q_ij and Q_ji add up. So do pairs that are given
+    twice, and a pair (i, i) is a linear term. A file is read by `read_qubo`. With vartype "SPIN", which a dimod model
+    or a file brings along, the terms are those of spins, a pair (i, i) is a constant, and solutions are described in
+    spins. States are codes 0 and 1 all the same.
     """
 
     sense: ClassVar[str] = "min"
@@ -81,6 +83,11 @@ class QUBO(Unconstrained):
                 Q, edges, weights, offset, vartype = Q
             else:
                 Q, edges, weights, offset, vartype, names = _parts_of_bqm(Q)
+        elif isinstance(Q, Mapping) or isinstance(edges, Mapping):
+            if weights is not None:
+                raise ValueError("A dict has its own weights, so leave out `weights`.")
+            Q, edges, weights, constant, names = _parts_of_dicts(Q, edges, names)
+            offset = number("offset", offset) + constant
         elif edges is None and weights is not None:
             raise ValueError("weights are those of `edges`, but no edges were given.")
         elif edges is None:
@@ -106,11 +113,13 @@ class QUBO(Unconstrained):
         return per_state(lambda x: float(energy.offset + x @ energy.linear + (x[i] & x[j]) @ energy.weights), x)
 
     def bound(self) -> float:
-        """All terms at their least, in x or in s, whichever says more."""
+        """All terms at their least, in x or in s, whichever says more; rounded up where all terms are integers."""
         bits, spins = self.energy, self.energy.in_spins()
         least_in_bits = bits.offset + np.minimum(bits.linear, 0).sum() + np.minimum(bits.weights, 0).sum()
         least_in_spins = spins.offset - np.abs(spins.linear).sum() - np.abs(spins.weights).sum()
-        return float(max(least_in_bits, least_in_spins))
+        bound = float(max(least_in_bits, least_in_spins))
+        is_whole = all((each == np.rint(each)).all() for each in (bits.linear, bits.weights, np.array(bits.offset)))
+        return float(np.ceil(bound)) if is_whole else bound
 
     def describe(self, x: Integer[np.ndarray, " n"]) -> dict:
         names = range(len(x)) if self.names is None else self.names
@@ -160,8 +169,6 @@ def _energy(linear: Float[np.ndarray, "..."], edges: Any, weights: Any, offset: 
 
 
 def _parts_of_matrix(Q: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    if isinstance(Q, Mapping):
-        raise TypeError(f"A QUBO is {_FORMS}, but got a dict; pass dimod.BQM.from_qubo(Q).")
     if hasattr(Q, "tocoo"):
         if len(Q.shape) != 2:
             raise ValueError(f"A QUBO is {_FORMS}, but got a sparse array of shape {Q.shape}.")
@@ -180,6 +187,23 @@ def _parts_of_matrix(Q: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         raise ValueError(f"A QUBO is {_FORMS}, but got an array of shape {shape}.")
     check_num_nodes(shape[0], len(edges))
     return np.zeros(shape[0]), edges, weights
+
+
+def _parts_of_dicts(
+    Q: Any, couplings: Any, names: Sequence[Hashable] | None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, float, tuple[Hashable, ...] | None]:
+    """Linear terms, pairs, weights, constant and names. In two parts, all keys of the first are names."""
+    names = None if names is None else check_names(names, len(tuple(names)), "variables")
+    if couplings is None:
+        found = read_terms("a QUBO", Q, names)
+    else:
+        h = Q if isinstance(Q, Mapping) else dict(enumerate(real_array("The linear terms of a QUBO", Q).reshape(-1)))
+        if not isinstance(couplings, Mapping) or not all(isinstance(key, tuple) and len(key) == 2 for key in couplings):
+            raise TypeError("QUBO(h, J) takes linear terms {i: weight} and pairs {(i, j): weight}, but J holds others.")
+        keys = [*((name,) for name in h), *couplings]
+        found = terms_of("a QUBO", keys, [*h.values(), *couplings.values()], names)
+    linear = totals(found.sites, found.linear, found.num_names)
+    return linear, found.edges, found.weights, found.constant, found.names
 
 
 def _parts_of_bqm(bqm: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, float, str, tuple[Hashable, ...]]:

@@ -15,7 +15,7 @@ from discrax.core.kernel import Kernel
 from discrax.core.target import Target
 from discrax.solving.clock import Blocks, Clock, Reports
 from discrax.solving.engine import Report
-from discrax.solving.population import Population
+from discrax.solving.places import Places
 from discrax.solving.schedules import BetaSchedule
 
 _BLOCKS = 1000
@@ -35,19 +35,19 @@ def anneal(
     devices: Devices | None = None,
 ) -> Iterator[list[Report]]:
     """Reports of all instances, five times a second, and when the budget is spent."""
-    population = Population(key, targets, sampler, x, [schedule.beta(0.0) for schedule in schedules], devices)
-    blocks = Blocks(clock, count=_BLOCKS, longest=_LONGEST_BLOCK, first_guess=population.seconds)
+    places = Places(key, targets, sampler, x, [schedule.beta(0.0) for schedule in schedules], devices)
+    blocks = Blocks(clock, count=_BLOCKS, longest=_LONGEST_BLOCK, first_guess=places.seconds)
     reports = Reports(clock)
-    while steps := blocks.next_steps(population.num_steps):
-        p = progress(clock.fraction(population.num_steps), num_rounds, reheat)
-        population.betas = np.array([schedule.beta(p) for schedule in schedules])
+    while steps := blocks.next_steps(places.num_steps):
+        p = progress(clock.fraction(places.num_steps), num_rounds, reheat)
+        places.betas = np.array([schedule.beta(p) for schedule in schedules])
         is_due = reports.is_due()
-        seconds = population.seconds
-        population.run(steps, resize=is_due and clock.affords_compilation(population.last_compile_seconds))
-        blocks.note(steps, population.seconds - seconds, population.last_compile_seconds)
+        seconds = places.seconds
+        places.run(steps, resize=is_due and clock.affords_compilation(places.last_compile_seconds))
+        blocks.note(steps, places.seconds - seconds, places.last_compile_seconds)
         if is_due:
-            yield from reports.emit(lambda: _reports(population, clock))
-    yield _reports(population, clock)
+            yield from reports.emit(lambda: _reports(places, clock))
+    yield _reports(places, clock)
 
 
 def progress(spent: float, num_rounds: int, reheat: float) -> float:
@@ -56,10 +56,10 @@ def progress(spent: float, num_rounds: int, reheat: float) -> float:
     return within if turn == 0 else reheat + (1 - reheat) * within
 
 
-def _reports(population: Population, clock: Clock) -> list[Report]:
-    fraction = clock.fraction(population.num_steps)
-    values, best_values, best_states = population.values, population.best_values, population.best_states
+def _reports(places: Places, clock: Clock) -> list[Report]:
+    fraction = clock.fraction(places.num_steps)
+    values, best_values, best_states = places.values, places.best_values, places.best_states
     return [
-        Report(population.num_steps, fraction, float(population.betas[i]), values[i], best_values[i], best_states[i])
-        for i in range(len(population.betas))
+        Report(places.num_steps, fraction, float(places.betas[i]), values[i], best_values[i], best_states[i])
+        for i in range(len(places.betas))
     ]

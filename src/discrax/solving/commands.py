@@ -20,9 +20,9 @@ def solve_file(
     seconds: float | None = None,
     steps: int | None = None,
     chains: int | None = None,
-    method: Literal["auto", "sites", "anneal", "temper"] = "auto",
-    sampler: str = "auto",
-    schedule: Literal["auto", "geometric", "exponential", "linear", "linear-temperature", "tempering"] = "auto",
+    search: Literal["auto", "sites", "anneal", "temper", "population"] = "auto",
+    sampler: str | None = None,
+    schedule: Literal["auto", "geometric", "exponential", "linear", "linear-temperature", "tempering"] | None = None,
     betas: tuple[float, float] | None = None,
     rounds: int | None = None,
     reheat: float | None = None,
@@ -43,8 +43,8 @@ def solve_file(
         seconds: How long to search, from when the file is read, compilation counted in; ten seconds if nothing is said.
         steps: Steps of every chain instead (sweeps, where the search goes site by site).
         chains: How many searches at a time.
-        method: Annealing site by site, annealing with a sampler, or parallel tempering.
-        sampler: For the last two; `discrax samplers` lists them.
+        search: Site by site, annealing, parallel tempering, or population annealing.
+        sampler: For annealing and tempering; `discrax samplers` lists them.
         schedule: How the inverse temperature grows; tempering is for the search site by site.
         betas: The inverse temperatures at the beginning and at the end.
         rounds: Anneals one after another.
@@ -63,6 +63,11 @@ def solve_file(
     from discrax.solving.solver import solve
 
     made = make_problem(problem, file, parts, penalty, weighted)
+    settings = {
+        "num_chains": chains, "sampler": sampler, "schedule": schedule, "betas": betas, "num_rounds": rounds,
+        "reheat": reheat, "num_rungs": rungs,
+    }  # fmt: skip
+    how = make_search(search, made, {name: value for name, value in settings.items() if value is not None})
     key = key_of(seed)
     if out is not None:
         check_writable(out)
@@ -70,16 +75,12 @@ def solve_file(
         _check_plot(plot)
     # From here on a signal ends what it must, and what was found is printed and written all the same.
     with Interrupts():
-        solution = solve(
-            key, made, seconds=seconds, num_steps=steps, num_chains=chains, method=method, sampler=sampler,
-            schedule=schedule, betas=betas, num_rounds=rounds, reheat=reheat, num_rungs=rungs, counts_compilation=True,
-            folder=folder,
-        )  # fmt: skip
+        solution = solve(key, made, how, seconds=seconds, num_steps=steps, counts_compilation=True, folder=folder)
         failures = [
             _failure(lambda: _print(_summarise(made, solution))),
             None if out is None else _failure(lambda: _print(str(solution.save(out)))),
             None if plot is None else _failure(lambda: _print(_draw(solution, plot))),
-            None if solution.bound is None else _failure(lambda: _print(f"bound {solution.bound:g}")),
+            None if solution.bound is None else _failure(lambda: _print(_judge(solution))),
         ]
         if failures[1] is not None:  # better there than nowhere
             failures.append(_failure(lambda: _print(solution.to_json().rstrip())))
@@ -88,14 +89,39 @@ def solve_file(
         sys.exit("\n".join(f"discrax: {sentence}" for sentence in said))
 
 
+def make_search(name: str, problem: Any, settings: dict[str, Any]) -> Any:
+    """The search that the command line names, with its settings; those that it does not have are refused."""
+    from dataclasses import fields
+
+    from discrax.solving.searches import SEARCHES, choose_search
+
+    if name == "auto" and "num_rungs" in settings:
+        name = "temper"
+    if name == "auto" and "sampler" in settings:
+        name = "anneal"
+    kind = type(choose_search(problem, False)) if name == "auto" else SEARCHES[name]
+    known = [each.name for each in fields(kind)]
+    for setting in settings:
+        if setting not in known:
+            option = {"num_chains": "chains", "num_rounds": "rounds", "num_rungs": "rungs"}.get(setting, setting)
+            others = [each for each, its in SEARCHES.items() if setting in [field.name for field in fields(its)]]
+            raise ValueError(f"--{option} is for --search {' and '.join(others)}, but the search here is {kind.name}.")
+    return kind(**settings)
+
+
 def _summarise(problem: Any, solution: Any) -> str:
     feasible = "feasible" if solution.is_feasible else "not feasible"
-    how = "sweeps, site by site," if solution.method == "sites" else f"steps of {solution.sampler}, {solution.method},"
+    how = "sweeps, site by site," if solution.search == "sites" else f"steps of {solution.sampler}, {solution.search},"
     interrupted = "" if solution.is_complete else "; interrupted"
     return (
         f"{problem!r}: objective {solution.objective:g}, {feasible}\n"
         f"{solution.num_steps:,} {how} of {solution.num_chains} chains in {solution.seconds:.1f} s{interrupted}"
     )
+
+
+def _judge(solution: Any) -> str:
+    """The bound, and whether it is met."""
+    return f"bound {solution.bound:g}{', met: nothing is better' if solution.is_proved_optimal else ''}"
 
 
 def _print(text: str) -> None:

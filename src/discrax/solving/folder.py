@@ -1,7 +1,7 @@
 """Searches that survive: a folder has the best so far of every problem, in a file that is whole at any time.
 
-best-N.npz        of the N-th problem: the best state, repaired, and what `Solution` says of it; the best state of every
-                  chain; what was spent; the history
+best-N.npz        of the N-th problem: the best state, repaired, those that are as good, and what `Solution` says of
+                  them; the best state of every chain; what was spent; the history
 
 A search that is taken up begins where its chains were best, and has what is left of the budget.
 """
@@ -26,9 +26,9 @@ from discrax.solving.history import History
 from discrax.solving.settings import check_problems
 from discrax.solving.solution import Solution
 
-_FORMAT = 1
+_FORMAT = 2
 _FIELDS = (
-    "objective", "is_feasible", "seconds", "compile_seconds", "num_steps", "num_chains", "method", "sampler",
+    "objective", "is_feasible", "seconds", "compile_seconds", "num_steps", "num_chains", "search", "sampler",
     "is_complete",
 )  # fmt: skip
 
@@ -78,6 +78,7 @@ class SearchFolder(FolderLock):
         }
         arrays = {
             "state": solution.state,
+            "ties": solution.states,
             "states": report.best_states[order, : solution.problem.space.num_sites],
             "history": solution.history.rows,
         }
@@ -93,7 +94,7 @@ class Files:
     """The files of the problems that share a search, and what its earlier parts have left in them."""
 
     def __init__(self, folder: SearchFolder | None, numbers: Sequence[int]):
-        self.folder, self._numbers = folder, numbers
+        self.folder, self.numbers = folder, numbers
         self.before = [None if folder is None else folder.before[number] for number in numbers]
         there = [best.solution for best in self.before if best is not None]
         self.seconds = max((solution.seconds for solution in there), default=0.0)
@@ -113,18 +114,18 @@ class Files:
         return [np.resize(states, (num_chains or len(there[0]), states.shape[1])) for states in there]
 
     def better_of(self, problems: Sequence[Problem], chosen: Sequence[Candidate]) -> list[Candidate]:
-        """What was chosen of each problem, or what was in its file before where that is better."""
+        """What was chosen of each problem, or what was in its file before where that is better, or both if they tie."""
         found = list(chosen)
         for i, (problem, best) in enumerate(zip(problems, self.before, strict=True)):
-            earlier = None if best is None else evaluate(problem, best.solution.state)
-            if earlier is not None and found[i].is_worse_than(earlier, problem):
-                found[i] = earlier
+            if best is not None:
+                now, earlier = found[i], evaluate(problem, best.solution.state)._replace(states=best.solution.states)
+                found[i] = earlier.join([now]) if now.is_worse_than(earlier, problem) else now.join([earlier])
         return found
 
     def write(self, solutions: Sequence[Solution], reports: Sequence[Report]) -> None:
         """Replaces the files, if there is a folder."""
         if self.folder is not None:
-            for number, solution, report in zip(self._numbers, solutions, reports, strict=True):
+            for number, solution, report in zip(self.numbers, solutions, reports, strict=True):
                 self.folder.write(number, solution, report)
 
 
@@ -145,7 +146,8 @@ def read_best(folder: str | Path, problem: Problem, number: int = 0) -> Best:
             f"one, {about['problem']}; give this one a folder of its own."
         )
     history = History(problem, rows=arrays["history"])
-    solution = Solution(problem=problem, state=arrays["state"], history=history, **about["solution"])
+    state = arrays["state"]
+    solution = Solution(problem=problem, state=state, states=arrays["ties"], history=history, **about["solution"])
     return Best(solution, arrays["states"], SearchBudget(*about["budget"]))
 
 

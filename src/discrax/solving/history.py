@@ -8,8 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from discrax.core.files import check_writable, write_whole
-from discrax.problems.problem import BinaryQuadratic, Problem
-from discrax.problems.products import Products
+from discrax.problems.problem import Problem
 from discrax.sampling.progress import is_drawn, plain_lines
 from discrax.solving.engine import Report
 
@@ -31,15 +30,14 @@ class History:
         self._problem, self._num_instances = problem, num_instances
         self._rows: list[tuple[float, ...]] = [] if rows is None else [tuple(row) for row in rows.tolist()]
         model = problem.model
-        self._offset = model.offset if isinstance(model, BinaryQuadratic | Products) else 0.0
         self._sign = 1.0 if problem.sense == "max" else -1.0
         self._num_edges = 0 if model is None else len(model.edges)
         self.fraction = 0.0
 
     def add(self, report: Report, seconds: float) -> None:
         """An entry for a report that came after so many seconds."""
-        best = self._sign * (float(np.nanmax(report.best_values)) + self._offset)
-        mean = self._sign * (float(report.values.mean()) + self._offset)
+        best = self._sign * float(np.nanmax(report.best_values))
+        mean = self._sign * float(report.values.mean())
         share = np.nan
         if self._num_edges * len(report.best_states) * self._num_instances <= _MOST_CHECKED:
             states = report.best_states[:, : self._problem.space.num_sites]

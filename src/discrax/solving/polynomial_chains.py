@@ -7,7 +7,8 @@ from jaxtyping import Float, Integer
 
 from discrax.problems.products import Products
 from discrax.solving import sites_polynomial as kernels
-from discrax.solving.sites_chains import Chains, _cold
+from discrax.solving.schedules import cold_beta
+from discrax.solving.sites_chains import Chains
 from discrax.solving.sites_kernels import scatter_labels
 
 SITES_OF_AN_OFFER = 5  # a walk makes one where a sweep visits so many sites: they take about as long
@@ -86,7 +87,7 @@ class PolynomialChains(Chains):
         if typical == 0:
             return 1.0, 1.0
         pilot.polish(0, 1)
-        return float(1 / typical), _cold(pilot._gains(), float(1 / typical))
+        return float(1 / typical), cold_beta(pilot._gains(), float(1 / typical))
 
     def _gains(self) -> Float[np.ndarray, " n"]:
         return self.unit * self.places.gains[0].astype(np.float64)
@@ -102,10 +103,10 @@ class PolynomialChains(Chains):
 
     def exact_values(self, codes: Integer[np.ndarray, "chains n"]) -> Float[np.ndarray, " chains"]:
         """Less the surcharges, by which states are compared."""
-        return self.model.strict().value(codes) - self.model.offset
+        return self.model.strict().value(codes)
 
     def current_values(self) -> Float[np.ndarray, " chains"]:
-        return self.unit * self.values
+        return self.model.offset + self.unit * self.values
 
 
 @functools.cache

@@ -14,7 +14,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Integer
 
 from discrax.core.checks import describe, number
 from discrax.core.programs import compiled
@@ -25,7 +25,7 @@ from discrax.solving.clock import Clock
 KINDS = ("geometric", "linear", "linear-temperature")
 _SAMPLED_CHANGES, _CHANGES_AT_ONCE = 256, 8  # of a problem that is only a function
 _SHARE_OF_COSTS = 0.02  # of a budget
-_FLIP_ROUNDS = 30
+_FLIP_ROUNDS = 200
 
 
 @dataclass(frozen=True)
@@ -44,12 +44,21 @@ class BetaSchedule:
 
     def beta(self, p: Any) -> Any:
         """At a share of the search, or at an array of them."""
-        p = np.clip(p, 0.0, 1.0)
-        if self.kind == "geometric":
-            return self.hot * (self.cold / self.hot) ** p
-        if self.kind == "linear":
-            return self.hot + (self.cold - self.hot) * p
-        return 1 / (1 / self.hot + (1 / self.cold - 1 / self.hot) * p)
+        return interpolate(self.kind, self.hot, self.cold, p)
+
+
+def interpolate(kind: str, hot: Any, cold: Any, p: Any) -> Any:
+    """Inverse temperatures at a share p of a schedule, or at an array of them; several schedules lie along the last
+    axis.
+    """
+    p = np.clip(p, 0.0, 1.0)
+    if np.ndim(hot) and np.ndim(p):
+        p = p[:, None]
+    if kind == "geometric":
+        return hot * (cold / hot) ** p
+    if kind == "linear":
+        return hot + (cold - hot) * p
+    return 1 / (1 / hot + (1 / cold - 1 / hot) * p)
 
 
 def make_schedule(
@@ -75,13 +84,15 @@ def check_betas(betas: Any, *, may_be_equal: bool = False) -> tuple[float, float
 
 
 def suitable_betas(problem: Problem, clock: Clock | None = None) -> tuple[float, float]:
-    """Inverse temperatures between which the problem freezes.
+    """Inverse temperatures between which the problem freezes: those of `binary_betas`, or for other problems
 
-    They come from the costs of single changes at local optima: at the hot end the mean cost is paid easily (with
+    they come from the costs of single changes at local optima: at the hot end the mean cost is paid easily (with
     probability e^-2.5), at the cold end the smallest that counts hardly ever (e^-10). Costs far below the mean, such as
     the 10^-4 by which a penalty outweighs what it forbids, do not count.
     """
-    costs = _costs_at_local_optima(problem, clock)
+    if isinstance(problem.model, BinaryQuadratic):
+        return binary_betas(problem.model)
+    costs = _costs_of_changes(problem, clock)
     costs = costs[np.isfinite(costs) & (costs > 0)]
     if not len(costs):
         return 1.0, 10.0
@@ -89,11 +100,8 @@ def suitable_betas(problem: Problem, clock: Clock | None = None) -> tuple[float,
     return 2.5 / mean, max(10 / float(costs[costs > 0.02 * mean].min()), 5 / mean)
 
 
-def _costs_at_local_optima(problem: Problem, clock: Clock | None) -> Float[np.ndarray, " costs"]:
+def _costs_of_changes(problem: Problem, clock: Clock | None) -> Float[np.ndarray, " costs"]:
     generator, model = np.random.default_rng(0), problem.model
-    states = problem.init(generator, 4)
-    if isinstance(model, BinaryQuadratic):
-        return np.concatenate([_binary_costs(model, x, generator) for x in states])
     if isinstance(model, Labelling):
         # A change of label costs about the edges it cuts: the mean degree, and one edge at least.
         degree = np.zeros(model.num_nodes)
@@ -134,17 +142,45 @@ def _differences(target: Target, x: Array, y: Array) -> Float[Array, " changes"]
     return jax.vmap(value)(y) - jax.vmap(value)(x)
 
 
-def _binary_costs(model: BinaryQuadratic, x: np.ndarray, generator: np.random.Generator) -> Float[np.ndarray, " costs"]:
-    """What flips cost at a local optimum, or near one: all sites that gain are flipped with probability a half."""
+def binary_betas(model: BinaryQuadratic, generator: np.random.Generator | None = None) -> tuple[float, float]:
+    """Where a plain binary model is hot and cold, as in `discrax.solving.sites`:
+
+    hot = 1 / sqrt(mean g_i^2),   the gains g_i of flips at a uniform state,
+    cold solves  sum_i |g_i| exp(-beta |g_i|) = median |g_i| / 4   over nonzero gains at a local maximum.
+    """
+    generator = generator or np.random.default_rng(0)
+    x = generator.integers(0, 2, model.num_sites)
+    first, last = _gains_below(model, x, generator)
+    typical = float(np.sqrt((first**2).mean()))
+    return (1.0, 1.0) if typical == 0 else (1 / typical, cold_beta(last, 1 / typical))
+
+
+def cold_beta(gains: Float[np.ndarray, " moves"], hot: float) -> float:
+    """Where sum |g| exp(-beta |g|) = median |g| / 4: the warmth left in a local maximum is next to nothing."""
+    losses = np.abs(gains[gains < 0])
+    if not len(losses):
+        return hot
+    aim, beta = np.median(losses) / 4, 1 / np.median(losses)
+    while (losses * np.exp(-beta * losses)).sum() > aim and beta * np.median(losses) < 1e4:
+        beta *= 1.02
+    return max(float(beta), hot)
+
+
+def _gains_below(
+    model: BinaryQuadratic, x: Integer[np.ndarray, " n"], generator: np.random.Generator
+) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
+    """What flips gain at a state, and at a local maximum above it, or near one: sites that gain are flipped with
+    probability a half.
+    """
     from scipy.sparse import coo_array
 
     n, (i, j) = model.num_sites, model.edges.T
     rows, columns = np.concatenate([i, j]), np.concatenate([j, i])
     matrix = coo_array((np.concatenate([model.weights, model.weights]), (rows, columns)), shape=(n, n)).tocsr()
+    first = gain = (1 - 2 * x) * (model.linear + matrix @ x)
     for _ in range(_FLIP_ROUNDS):
-        better = (1 - 2 * x) * (model.linear + matrix @ x) > 0
-        if not better.any():
+        if not (gain > 0).any():
             break
-        x = np.where(better & (generator.random(n) < 0.5), 1 - x, x)
-    gain = (1 - 2 * x) * (model.linear + matrix @ x)
-    return -gain[gain < 0]
+        x = np.where((gain > 0) & (generator.random(n) < 0.5), 1 - x, x)
+        gain = (1 - 2 * x) * (model.linear + matrix @ x)
+    return first, gain

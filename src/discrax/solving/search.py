@@ -1,7 +1,7 @@
 """One search, of a problem or of several that share a program, from its first states to its solutions."""
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -9,18 +9,16 @@ import numpy as np
 from jaxtyping import Integer, PRNGKeyArray
 
 from discrax.core import random
+from discrax.core.devices import Devices
 from discrax.core.interrupts import Interrupts
 from discrax.problems.problem import Problem
-from discrax.solving.annealing import anneal
 from discrax.solving.clock import Clock, Reports
 from discrax.solving.engine import Report
 from discrax.solving.finishing import Candidate, Finish, is_number
 from discrax.solving.folder import Files
 from discrax.solving.history import History, Line
-from discrax.solving.schedules import make_schedule
-from discrax.solving.settings import Settings
+from discrax.solving.searches import Search, Task
 from discrax.solving.solution import Solution
-from discrax.solving.tempering import temper
 
 _MOST_BATCHES_OF_STATES = 20
 _SECONDS_BETWEEN_FILES = 2.0
@@ -28,28 +26,34 @@ _SECONDS_OF_A_CALL = 2e-3  # that a program takes whatever it does
 _LEAST_EVALUATIONS = 200  # of all chains that a budget should have the time for, if their number is left open
 
 
-class Search:
-    """Problems, how they are searched, and where from; `run` does it."""
+class SearchRun:
+    """Problems, how they are searched, and where from; `run` does it. `callback` hears of every report, as problem and
+    report, and ends the search by returning something true.
+    """
 
     def __init__(
         self,
         key: PRNGKeyArray,
         problems: Sequence[Problem],
-        settings: Settings,
+        search: Search,
+        num_chains: int,
+        devices: Devices | None,
         init: Sequence[Integer[np.ndarray, "chains _"]] | None,
         clock: Clock,
         interrupts: Interrupts,
-        files: Files | None = None,
+        files: Files,
+        callback: Callable[[int, Report], Any] | None = None,
     ):
         self._for_init, self._for_search = random.split(key, 2)
-        self._problems, self._settings, self._init, self._clock = problems, settings, init, clock
-        self._interrupts, self._files = interrupts, files or Files(None, range(len(problems)))
+        self._problems, self._search, self._init, self._clock = problems, search, init, clock
+        self._num_chains, self._devices, self._interrupts, self._files = num_chains, devices, interrupts, files
+        self._callback = callback
 
     def run(self, progress: bool | None) -> list[Solution]:
         """Runs the search to its end, or to an interruption, and makes solutions of its last reports."""
         clock, problems = self._clock, self._problems
         generator = np.random.default_rng(random.seed_of(self._for_init))
-        num_chains = self._settings.num_chains or self._affordable_chains(generator)
+        num_chains = self._affordable_chains(generator)
         init = [
             _first_states(problem, None if self._init is None else self._init[i], generator, num_chains)
             for i, problem in enumerate(problems)
@@ -57,6 +61,7 @@ class Search:
         files, seconds, steps = self._files, self._files.seconds, self._files.num_steps
         rows = files.histories
         histories = [History(problem, len(problems), each) for problem, each in zip(problems, rows, strict=True)]
+        task = Task(self._for_search, problems, init, self._init is not None, clock, self._devices)
         finish, writing = Finish(problems, init, clock), Reports(clock, _SECONDS_BETWEEN_FILES)
 
         def solutions(chosen: Sequence[Candidate], is_complete: bool) -> list[Solution]:
@@ -65,7 +70,7 @@ class Search:
         with Line(problems[0], progress) as line:
             try:
                 if clock.budget.seconds != 0:
-                    for reports in self._reports(init):
+                    for reports in self._search.reports(task):
                         begin = clock.seconds()
                         finish.take(reports)
                         for history, report in zip(histories, reports, strict=True):
@@ -76,6 +81,8 @@ class Search:
                             write = lambda: files.write(solutions(finish.peek(), False), finish.reports)  # noqa: E731
                             for _ in writing.emit(write):
                                 pass
+                        if self._is_enough(reports) or finish.is_proved():
+                            break
             except KeyboardInterrupt:  # the second signal, which waits for nothing
                 self._interrupts.requested = True
             except (MemoryError, jax.errors.JaxRuntimeError) as error:
@@ -93,7 +100,7 @@ class Search:
         is_complete: bool,
     ) -> list[Solution]:
         """What was chosen of each problem, or what an earlier part of the search found where that is better."""
-        clock, files, sampler = self._clock, self._files, self._settings.sampler
+        clock, files, search = self._clock, self._files, self._search
         parts = zip(self._problems, histories, reports, files.better_of(self._problems, chosen), strict=True)
         return [
             Solution(
@@ -101,13 +108,14 @@ class Search:
                 objective=one.objective,
                 is_feasible=one.is_feasible,
                 state=one.state,
+                states=one.state[None] if one.states is None else one.states,
                 history=history,
                 seconds=files.seconds + clock.seconds(),
                 compile_seconds=files.compile_seconds + clock.compile_seconds(),
                 num_steps=files.num_steps + report.num_steps,
                 num_chains=num_chains,
-                method=self._settings.method,
-                sampler=sampler if isinstance(sampler, str) else type(sampler).__name__,
+                search=search.name,
+                sampler=search.sampler_for(problem),
                 is_complete=is_complete,
             )
             for problem, history, report, one in parts
@@ -117,8 +125,7 @@ class Search:
         """A search that has found something keeps it; one that has not raises a sentence."""
         if not isinstance(error, MemoryError) and "RESOURCE_EXHAUSTED" not in str(error):
             raise error
-        also = "num_rungs" if self._settings.method == "temper" else "method='sites'"
-        said = f"A search of {num_chains:,} chains does not fit into memory; use fewer num_chains, or {also}."
+        said = f"A search of {num_chains:,} chains does not fit into memory; use fewer num_chains."
         if not has_begun:
             raise ValueError(said) from error
         warnings.warn(f"{said} What was found until then is returned.", stacklevel=2)
@@ -126,46 +133,27 @@ class Search:
 
     def _affordable_chains(self, generator: np.random.Generator) -> int:
         """The usual number, or fewer if the objective is a function that takes so long that there were few steps."""
-        usual, seconds = self._settings.default_chains, self._clock.budget.seconds
-        problem = self._problems[0]
-        if problem.model is not None or not seconds:
+        usual, seconds = self._num_chains, self._clock.budget.seconds
+        problem, is_fixed = self._problems[0], self._search.num_chains is not None or self._init is not None
+        if problem.model is not None or not seconds or is_fixed:
             return usual
         state = problem.init(generator, 1)
         problem.objective(state)  # compiles
         begin = self._clock.seconds()
         problem.objective(state)
         evaluation = max(self._clock.seconds() - begin - _SECONDS_OF_A_CALL, 1e-9)
-        return self._settings.even(int(np.clip(seconds / (_LEAST_EVALUATIONS * evaluation), 1, usual)))
+        num_devices = 1 if self._devices is None else self._devices.mesh.size
+        affordable = int(np.clip(seconds / (_LEAST_EVALUATIONS * evaluation), 1, usual))
+        return -(-affordable // num_devices) * num_devices
 
-    def _reports(self, init: Sequence[Integer[np.ndarray, "chains _"]]) -> Iterator[list[Report]]:
-        settings, clock = self._settings, self._clock
-        if settings.method == "sites":
-            return self._search_sites(len(init[0]))
-        schedules = [make_schedule(problem, settings.schedule, settings.betas, clock) for problem in self._problems]
-        targets: list[Any] = [problem.target for problem in self._problems[:1]]
-        if settings.method == "temper":
-            x = np.stack([init[0]] * settings.num_rungs)  # hot rungs soon leave them
-            tempering = temper(self._for_search, targets[0], settings.sampler, x, schedules[0], clock, settings.devices)
-            return ([report] for report in tempering)
-        x = init[0][None]
-        if len(self._problems) > 1:
-            from discrax.solving.padding import pad
-
-            targets, x = pad(self._problems, init)
-        rounds = {"num_rounds": settings.num_rounds or 1, "reheat": settings.reheat, "devices": settings.devices}
-        return anneal(self._for_search, targets, settings.sampler, x, schedules, clock, **rounds)
-
-    def _search_sites(self, num_chains: int) -> Iterator[list[Report]]:
-        with self._clock.compiling():  # its module loads a compiler
-            from discrax.solving.sites import search_by_sites
-        model, clock, settings = self._problems[0].model, self._clock, self._settings
-        assert model is not None
-        reports = search_by_sites(
-            model, num_chains=num_chains, seed=random.seed_of(self._for_search), budget=clock.budget, clock=clock,
-            init=None if self._init is None else self._init[0], betas=settings.betas, schedule=settings.schedule,
-            num_rounds=settings.num_rounds, reheat=settings.reheat,
-        )  # fmt: skip
-        return ([report] for report in reports)
+    def _is_enough(self, reports: Sequence[Report]) -> bool:
+        """Whether the user's function says so."""
+        if self._callback is None:
+            return False
+        for number, report in zip(self._files.numbers, reports, strict=True):
+            if self._callback(number, report):
+                self._interrupts.requested = True
+        return self._interrupts.requested
 
 
 def _first_states(

@@ -1,8 +1,7 @@
 """What can be said of a search, checked in one place: every mistake ends in a sentence before the search begins."""
 
 from collections.abc import Sequence
-from importlib.util import find_spec
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import numpy as np
@@ -10,70 +9,13 @@ from jaxtyping import Integer
 
 from discrax.core.checks import describe, number, whole
 from discrax.core.devices import Devices, find_devices
-from discrax.core.kernel import Kernel
-from discrax.core.memory import check_memory, num_cores
-from discrax.problems.problem import BinaryQuadratic, Labelling, Problem
+from discrax.core.memory import check_memory
+from discrax.problems.problem import Problem
 from discrax.solving.clock import SearchBudget
-from discrax.solving.schedules import KINDS, check_betas
+from discrax.solving.searches import Search, Sites, Temper
+from discrax.solving.solution import Solution
 
-METHODS = ("auto", "sites", "anneal", "temper")
 _SECONDS = 10.0  # if nothing is said
-_NUM_RUNGS = 16
-_MOST_ROUNDS = 100_000
-_BYTES_PER_LEVEL = 40  # of a site of a chain of a sampler: codes, log-ratios, and what a step makes of them
-
-
-class Settings(NamedTuple):
-    """How to search, whatever the problem: see `discrax.solve` for what each of them means."""
-
-    method: str  # "sites", "anneal" or "temper"
-    sampler: str | Kernel
-    num_chains: int | None
-    schedule: str
-    betas: tuple[float, float] | None
-    num_rounds: int | None
-    reheat: float
-    num_rungs: int
-    devices: Devices | None = None  # over which the chains are spread
-
-    @property
-    def default_chains(self) -> int:
-        """The number of chains where it is left open and the objective is cheap."""
-        if self.method == "sites":
-            return num_cores()
-        return self.even(32 if jax.default_backend() == "cpu" else 256)
-
-    def even(self, num_chains: int) -> int:
-        """At least so many chains, as many on every device."""
-        num_devices = 1 if self.devices is None else self.devices.mesh.size
-        return -(-num_chains // num_devices) * num_devices
-
-    def group(self, problems: Sequence[Problem]) -> list[list[int]]:
-        """Which problems share a program: all, if they are binary and annealed, else each has its own."""
-        shares = self.method == "anneal" and all(isinstance(problem.model, BinaryQuadratic) for problem in problems)
-        return [list(range(len(problems)))] if shares else [[i] for i in range(len(problems))]
-
-    def check_memory(self, problems: Sequence[Problem]) -> None:
-        """Refuses a search of problems that share a program, or of one, that would not fit into memory."""
-        num_chains = self.num_chains or self.default_chains
-        places = self.num_rungs if self.method == "temper" else len(problems)
-        space = problems[0].space
-        size = max(problem.space.num_sites for problem in problems)
-        num_levels = 1 if space.has_two_levels else space.num_levels
-        model = problems[0].model
-        if self.method == "sites":
-            needed = num_chains * size * (10 + (8 * num_levels if isinstance(model, Labelling) else 0))
-            way_out = "use fewer num_chains"
-        else:
-            needed = places * num_chains * size * num_levels * _BYTES_PER_LEVEL
-            if model is not None:
-                needed += len(problems) * max(_coupling_bytes(problem.model, size) for problem in problems)
-            way_out = f"use fewer num_chains{' or num_rungs' if self.method == 'temper' else ''}" + (
-                "" if model is None else ", or method='sites'"
-            )
-        of_rungs = f" on {places:,} rungs" if self.method == "temper" else ""
-        of_all = f" of {len(problems):,} problems" if len(problems) > 1 else ""
-        check_memory(f"A search of {num_chains:,} chains{of_rungs}{of_all} on {size:,} sites", needed, way_out)
 
 
 def check_problems(problems: Any) -> list[Problem]:
@@ -101,90 +43,46 @@ def check_budget(seconds: Any, num_steps: Any, counts_compilation: bool) -> Sear
     return SearchBudget(seconds, None, bool(counts_compilation))
 
 
-def check_settings(
-    problems: Sequence[Problem],
-    budget: SearchBudget,
-    *,
-    method: Any,
-    sampler: Any,
-    num_chains: Any,
-    schedule: Any,
-    betas: Any,
-    num_rounds: Any,
-    reheat: Any,
-    num_rungs: Any,
-) -> Settings:
-    """The settings of a method; those that it has no use for are refused."""
-    method, sampler = _choose_method(method, sampler, problems)
-    kinds = ("auto", "exponential", *KINDS) + (("tempering",) if method == "sites" else ())
-    if not isinstance(schedule, str) or schedule not in kinds:
-        if isinstance(schedule, str) and schedule == "tempering":
-            raise ValueError(
-                "schedule='tempering' is for method='sites'; method='temper' tempers with a sampler. "
-                f"The method here is {method!r}."
-            )
-        raise ValueError(f"Unknown schedule {schedule!r}; known: {', '.join(kinds)}.")
-    if betas is not None:
-        betas = check_betas(betas, may_be_equal=method == "sites")
-    if num_rungs is not None and method != "temper":
-        raise ValueError(f"num_rungs is for method='temper', but the method here is {method!r}.")
-    if num_rounds is not None or reheat is not None:
-        if method == "temper" or schedule == "tempering":
-            raise ValueError(
-                "num_rounds and reheat are for annealing, methods 'sites' and 'anneal', not for tempering."
-            )
-        most = min(_MOST_ROUNDS, budget.num_steps or _MOST_ROUNDS)
-        num_rounds = None if num_rounds is None else whole("num_rounds", num_rounds, least=1, most=most)
-        if reheat is not None and (num_rounds or 1) < 2:
-            raise ValueError("reheat is where the rounds after the first begin, so it needs num_rounds of at least 2.")
-    num_chains = None if num_chains is None else whole("num_chains", num_chains, least=1)
-    reheat = 0.0 if reheat is None else number("reheat", reheat, least=0, below=1)
-    num_rungs = _NUM_RUNGS if num_rungs is None else whole("num_rungs", num_rungs, least=2)
-    return Settings(method, sampler, num_chains, schedule, betas, num_rounds, reheat, num_rungs)
-
-
-def _choose_method(method: Any, sampler: Any, problems: Sequence[Problem]) -> tuple[str, str | Kernel]:
-    if not isinstance(method, str) or method not in METHODS:
-        raise ValueError(f"Unknown method {method!r}; known: {', '.join(METHODS)}.")
-    if not isinstance(sampler, str | Kernel):
-        raise TypeError(f"sampler must be a name or a kernel, such as 'pas', but got {describe(sampler)}.")
-    is_open = isinstance(sampler, str) and sampler == "auto"
-    has_model = all(problem.model is not None for problem in problems)
-    if method == "auto":
-        method = "sites" if is_open and has_model and jax.default_backend() == "cpu" and _has_numba() else "anneal"
-    if method == "sites":
-        if not has_model:
-            raise ValueError("Only a problem with a quadratic or labelling model can be searched site by site.")
-        if not _has_numba():
-            raise ImportError("Searching site by site needs numba: pip install 'discrax[solve]'.")
-        if not is_open:
-            raise ValueError(f"A search site by site has no sampler, but got {sampler!r}; use method='anneal'.")
-        return method, "site by site"
-    return method, "pas" if is_open else sampler
-
-
-def _has_numba() -> bool:
-    return find_spec("numba") is not None
-
-
-def spread_chains(settings: Settings, devices: Any, problems: Sequence[Problem]) -> Settings:
-    """The settings with the devices that a user asked for; a sentence where a search cannot be spread over them."""
+def find_search_devices(search: Search, devices: Any, problems: Sequence[Problem]) -> Devices | None:
+    """The devices that a user asked for; a sentence where a search cannot be spread over them."""
     if devices is None:
-        return settings
-    if settings.method == "sites":
+        return None
+    if isinstance(search, Sites):
         raise ValueError(
-            "devices are for methods 'anneal' and 'temper'; 'sites' has a chain on every core of this machine."
+            "devices are for searches by samplers and replicas, such as 'anneal' and 'temper'; 'sites' has a chain on "
+            "every core of this machine."
         )
     if jax.process_count() > 1:
         raise ValueError(
             f"A search goes by a clock, and each of {jax.process_count()} processes has its own; search in one process."
         )
-    found = find_devices(devices, problems[0].space, settings.num_chains or 0, cuts_sites=False)
-    return settings._replace(devices=found)
+    return find_devices(devices, problems[0].space, search.num_chains or 0, cuts_sites=False)
 
 
-def check_init(problems: Sequence[Problem], init: Any, num_chains: Any) -> list[Integer[np.ndarray, "chains _"]] | None:
-    """The first states of each problem, one a chain and as many of each; None where they are left open."""
+def count_chains(search: Search, problems: Sequence[Problem], devices: Devices | None) -> int:
+    """Of problems that share a program: what was asked for, or what is usual, as many on every device."""
+    num_devices = 1 if devices is None else devices.mesh.size
+    return -(-(search.num_chains or search.usual_chains(problems)) // num_devices) * num_devices
+
+
+def check_search_memory(search: Search, problems: Sequence[Problem], num_chains: int) -> None:
+    """Refuses a search of problems that share a program, or of one, that would not fit into memory."""
+    size = max(problem.space.num_sites for problem in problems)
+    of_all = f" of {len(problems):,} problems" if len(problems) > 1 else ""
+    ways = ["use fewer num_chains"]
+    ways += ["fewer num_rungs"] if isinstance(search, Temper) else []
+    ways += ["dx.searches.Sites()"] if problems[0].model is not None and not isinstance(search, Sites) else []
+    needed = search.needed_bytes(problems, num_chains)
+    check_memory(f"A search of {num_chains:,} chains{of_all} on {size:,} sites", needed, ", or ".join(ways))
+
+
+def check_init(
+    problems: Sequence[Problem], init: Any, num_chains: Any, usual_chains: int = 1
+) -> list[Integer[np.ndarray, "chains _"]] | None:
+    """The first states of each problem, one a chain and as many of each; None where they are left open.
+
+    One state is that of every chain, and those of a solution are dealt to the chains in turn.
+    """
     if init is None:
         return None
     if not isinstance(init, Sequence | np.ndarray) or len(init) != len(problems):
@@ -192,7 +90,9 @@ def check_init(problems: Sequence[Problem], init: Any, num_chains: Any) -> list[
         raise ValueError(f"init has an array of states for each problem, but got {count} {len(problems)} problems.")
     checked = []
     for problem, given in zip(problems, init, strict=True):
-        states, space = _array(given), problem.space
+        states, space = _array(given.states if isinstance(given, Solution) else given), problem.space
+        if isinstance(given, Solution) or states.shape == (space.num_sites,):
+            states = np.resize(states, (num_chains or usual_chains, states.shape[-1]))
         wanted = (states.shape[0] if states.ndim and num_chains is None else num_chains, space.num_sites)
         if states.ndim != 2 or states.shape != wanted or not len(states):
             wanted = f"({'chains' if num_chains is None else num_chains}, {space.num_sites})"
@@ -212,9 +112,3 @@ def _array(states: Any) -> np.ndarray:
         return np.asarray(states)
     except ValueError:
         raise ValueError("init has one state a chain, but got rows of different lengths.") from None
-
-
-def _coupling_bytes(model: Any, size: int) -> float:
-    """Of a matrix, or of neighbour lists that are as long as the longest."""
-    longest = int(np.bincount(model.edges.ravel(), minlength=1).max()) if len(model.edges) else 0
-    return size * min(4.0 * size, 8.0 * longest) if longest else 0.0

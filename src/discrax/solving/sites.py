@@ -7,34 +7,26 @@ exp(beta v) invariant, where v is the model's value. An anneal takes beta from h
     hot = 1 / sqrt(mean g_i^2),   the gains g_i of flips at uniform states,
     cold solves  sum_i |g_i| exp(-beta |g_i|) = median |g_i| / 4   over nonzero gains at a local maximum,
 
-so that at the end next to nothing is left to gain by cooling on. A budget is spent on anneals of 1/32, 1/32, 1/16, 1/8,
-1/4 and 1/2 of it, each from new uniform states, so that something good is there early. If what is left after the third
-allows enough rounds for replicas to travel the ladder a few times, it goes to parallel tempering instead: tempering is
-better on small models, and anneals are on large ones. The ladder's rungs are at equal steps of sqrt(dv / dbeta) dbeta,
-which makes neighbours exchange equally often.
+so that at the end next to nothing is left to gain by cooling on. How a budget is spent is `drive.py`'s affair. The
+rungs of a ladder are at equal steps of sqrt(dv / dbeta) dbeta, which makes neighbours exchange equally often.
 """
 
-import functools
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
+from collections.abc import Iterator
 
 import numpy as np
-from jaxtyping import Float, Integer
+from jaxtyping import Integer
 
 from discrax.core.memory import num_cores
 from discrax.problems.problem import BinaryQuadratic, Labelling
 from discrax.problems.products import Products
-from discrax.solving.clock import Clock, Reports, SearchBudget
+from discrax.solving.clock import Clock, SearchBudget
+from discrax.solving.drive import plan_phases, search_with
 from discrax.solving.engine import Report
 from discrax.solving.polynomial_chains import PolynomialChains
-from discrax.solving.schedules import KINDS, BetaSchedule, check_betas
+from discrax.solving.schedules import KINDS, check_betas
 from discrax.solving.sites_chains import BinaryChains, Chains, LabelChains
 
 SCHEDULES = ("auto", *KINDS, "tempering")
-SLICE = 0.03  # seconds between looks at the clock
-STEPS_FOR_TEMPERING = 20_000  # fewer are never enough, and not worth the search for a ladder
-TRAVELS = 2.5  # of a replica along the ladder, which takes rungs^2 rounds: fewer are not worth it
 
 
 # A door of its own to this search: what `solve` passes on, and what only this search has.
@@ -66,8 +58,8 @@ def search_by_sites(
     is_open = betas is None and schedule == "auto" and num_rounds is None
     chains = make_chains(model, num_chains, seed, is_open)
     num_threads = min(num_chains, num_threads or num_cores())
-    plan = _plan(schedule, num_rounds, reheat)
-    return _search(chains, init, clock or Clock(budget), betas, plan, num_threads)
+    plan = plan_phases(schedule, num_rounds, reheat)
+    return search_with(chains, init, clock or Clock(budget), betas, plan, num_threads)
 
 
 def make_chains(
@@ -116,170 +108,3 @@ def _check(
         check_betas(betas, may_be_equal=True)
     if schedule not in SCHEDULES:
         raise ValueError(f"The schedule is one of {', '.join(SCHEDULES)}, but got {schedule!r}.")
-
-
-class _Phase(NamedTuple):
-    end: float  # as a share of the budget
-    kind: str  # of the schedule
-    begins: float = 0.0  # with so much of the schedule done
-    goes_on: bool = False  # from where the chains are, not from new states
-
-
-def _plan(schedule: str, num_rounds: int | None, reheat: float) -> list[_Phase]:
-    kind = "linear" if schedule == "auto" else schedule
-    if schedule == "tempering":
-        return [_Phase(1 / 16, "linear"), _Phase(1.0, "tempering")]
-    if num_rounds is not None:
-        later = [_Phase((i + 1) / num_rounds, kind, reheat, True) for i in range(1, num_rounds)]
-        return [_Phase(1 / num_rounds, kind), *later]
-    return [
-        *(_Phase(end, kind) for end in (1 / 32, 1 / 16, 1 / 8)),
-        *(_Phase(end, schedule) for end in (1 / 4, 1 / 2, 1)),
-    ]
-
-
-def _search(
-    chains: Chains,
-    init: Integer[np.ndarray, "*chains n"] | None,
-    clock: Clock,
-    betas: tuple[float, float] | None,
-    plan: list[_Phase],
-    num_threads: int,
-) -> Iterator[Report]:
-    with clock.compiling():
-        chains.compile()
-    slices, reports = _Slices(clock), Reports(clock)
-    with ThreadPoolExecutor(num_threads) as pool:
-        bounds = np.linspace(0, chains.num_chains, num_threads + 1).astype(int).tolist()
-
-        def everywhere(work: Callable[[int, int], None]) -> None:
-            list(pool.map(work, bounds[:-1], bounds[1:]))
-
-        def polish() -> None:
-            begin = clock.seconds()
-            everywhere(chains.polish)
-            slices.polish_seconds = clock.seconds() - begin
-
-        everywhere(functools.partial(chains.begin, init))
-        hot, cold = chains.temperatures() if betas is None else betas
-        holds_still = hot == cold  # the law at one temperature is wanted, not an anneal
-        beta = hot
-        for index, phase in enumerate([_Phase(1.0, "linear")] if holds_still else plan):
-            if slices.is_over():
-                break
-            ladder = _affordable_ladder(chains, phase.kind, hot, cold, slices.steps_until(1.0))
-            if ladder is not None:
-                chains.begin_tempering(ladder)
-            elif index > 0 and not phase.goes_on:
-                everywhere(chains.restart)
-            kind = "linear" if phase.kind in ("auto", "tempering") else phase.kind
-            begins_in_the_middle = index == 0 and init is not None
-            path = BetaSchedule((hot + cold) / 2 if begins_in_the_middle else hot, cold, kind)
-            group, num_rounds = 1 if ladder is None else len(ladder), 0
-            slices.begin_phase(phase.end if ladder is None else 1.0)
-            while count := slices.next_sweeps(group):
-                if ladder is None or count < group:
-                    at = phase.begins + (1 - phase.begins) * slices.positions(count)
-                    along = path.beta(at)
-                    beta = float(along[-1])
-                    everywhere(functools.partial(chains.anneal, along))
-                else:
-                    beta = float(ladder[-1])
-                    everywhere(functools.partial(chains.temper, ladder, num_rounds, count // group))
-                    num_rounds += count // group
-                slices.advance(count)
-                if reports.is_due():
-                    yield from reports.emit(lambda: chains.report(slices.num_steps, slices.fraction(), beta))  # noqa: B023
-            if not holds_still:
-                polish()
-            if ladder is not None:
-                break
-    yield chains.report(slices.num_steps, 1.0, beta)
-
-
-def _affordable_ladder(
-    chains: Chains, kind: str, hot: float, cold: float, num_steps: float
-) -> Float[np.ndarray, " rungs"] | None:
-    """None where anneals are the better use of so many steps, or all that the chains can do."""
-    if kind not in ("auto", "tempering") or (kind == "auto" and num_steps < STEPS_FOR_TEMPERING):
-        return None
-    ladder = chains.ladder(hot, cold, min(2048, int(num_steps / 20)))
-    if ladder is not None and kind == "auto" and num_steps < TRAVELS * len(ladder) ** 3:
-        return None
-    return ladder
-
-
-class _Slices:
-    """Counts sweeps, and says how many of them make the next slice."""
-
-    def __init__(self, clock: Clock):
-        self._clock, self.limit = clock, clock.budget.num_steps
-        self.slice_began = clock.seconds()
-        self.num_steps, self.first_step = 0, 0
-        self.phase = (0.0, 1.0)
-        self.seconds_per_sweep = None
-        self.polish_seconds = 0.0  # of the last time: it comes after the last sweep
-
-    def fraction(self) -> float:
-        return self._clock.fraction(self.num_steps)
-
-    def is_over(self) -> bool:
-        return self._clock.is_over(self.num_steps)
-
-    def _steps_left(self, end: float) -> int | None:
-        return None if self.limit is None else round(end * self.limit) - self.num_steps
-
-    def _seconds_left(self, end: float) -> float | None:
-        """Until a share of the seconds is spent."""
-        if self._clock.budget.seconds is None:
-            return None
-        spent = self._clock.seconds()
-        return end * (spent + self._clock.seconds_left()) - spent - self.polish_seconds
-
-    def steps_until(self, end: float) -> float:
-        """Sweeps that the budget allows until a share of it is spent."""
-        left, seconds = self._steps_left(end), self._seconds_left(end)
-        steps = np.inf if left is None else left
-        if seconds is None:
-            return steps
-        return min(steps, seconds / self.seconds_per_sweep if self.seconds_per_sweep else 0)
-
-    def begin_phase(self, end: float) -> None:
-        self.phase = (self.fraction(), end)
-        self.first_step = self.num_steps
-
-    def next_sweeps(self, group: int) -> int:
-        """Sweeps of the next slice, in whole groups as long as they fit; 0 where the phase is over."""
-        if self._clock.is_asked_to_stop():
-            return 0
-        end = self.phase[1]
-        count = group
-        seconds = self._seconds_left(end)
-        if self.seconds_per_sweep is not None:
-            slice_ = SLICE if seconds is None else min(SLICE, seconds)
-            count = max(group, int(slice_ / self.seconds_per_sweep) // group * group)
-            if seconds is not None and seconds < 0.5 * group * self.seconds_per_sweep:
-                return 0
-        if seconds is not None and seconds <= 0:
-            return 0
-        left = self._steps_left(end)
-        if left is not None and left < count:
-            count = left // group * group or left
-        self.slice_began = self._clock.seconds()
-        return count
-
-    def positions(self, count: int) -> Float[np.ndarray, " count"]:
-        """Where in the phase, from 0 to 1, the sweeps of the next slice are."""
-        begin, end = self.phase
-        if self.limit is not None:
-            steps = max(1, round(end * self.limit) - self.first_step)
-            return (self.num_steps - self.first_step + np.arange(count) + 0.5) / steps
-        at = (self.fraction() - begin) / max(end - begin, 1e-12)
-        step = (self.seconds_per_sweep or 0.0) / (max(end - begin, 1e-12) * max(self._clock.budget.seconds or 0, 1e-9))
-        return np.minimum(1.0, at + step * np.arange(count))
-
-    def advance(self, count: int) -> None:
-        self.num_steps += count
-        measured = (self._clock.seconds() - self.slice_began) / count
-        known = self.seconds_per_sweep
-        self.seconds_per_sweep = max(1e-9, measured if known is None else max(measured, known / 4))

@@ -2,6 +2,7 @@
 
 import functools
 from abc import ABC, abstractmethod
+from typing import ClassVar
 
 import numpy as np
 from jaxtyping import Float, Integer
@@ -10,14 +11,17 @@ from discrax.core.sites import code_dtype
 from discrax.problems.graph import Graph
 from discrax.problems.problem import BinaryQuadratic, Labelling
 from discrax.solving import sites_kernels as kernels
+from discrax.solving.drive import STEP_OF_LADDER
 from discrax.solving.engine import Report
+from discrax.solving.schedules import cold_beta
 
-STEP_OF_LADDER = 1.3  # sqrt(dv dbeta) between rungs
 MOST_BYTES_OF_REPLICAS = 2**30
 
 
 class Chains(ABC):
     """All chains' states, values and best states. Threads may run blocks of chains, `low` to `high`, side by side."""
+
+    slice_seconds: ClassVar[float] = 0.03  # between looks at the clock
 
     def __init__(self, num_chains: int, num_sites: int, seed: int, dtype: np.dtype | type = np.int8):
         self.num_chains = num_chains
@@ -79,6 +83,10 @@ class Chains(ABC):
         """Ascending betas for tempering, found in so many sweeps; None where these chains cannot be tempered."""
         return None
 
+    def steps_of_a_round(self, ladder: Float[np.ndarray, " rungs"]) -> int:
+        """Sweeps that a round of tempering counts for: one for each rung."""
+        return len(ladder)
+
     def begin_tempering(self, ladder: Float[np.ndarray, " rungs"]) -> None:
         """Makes a replica of every chain for each rung."""
         raise NotImplementedError
@@ -95,17 +103,6 @@ class Chains(ABC):
     def current_values(self) -> Float[np.ndarray, " chains"]:
         """The values of the chains' states."""
         return self.values.copy()
-
-
-def _cold(gains: Float[np.ndarray, " moves"], hot: float) -> float:
-    """Where sum |g| exp(-beta |g|) = median |g| / 4: the warmth left in a local maximum is next to nothing."""
-    losses = np.abs(gains[gains < 0])
-    if not len(losses):
-        return hot
-    aim, beta = np.median(losses) / 4, 1 / np.median(losses)
-    while (losses * np.exp(-beta * losses)).sum() > aim and beta * np.median(losses) < 1e4:
-        beta *= 1.02
-    return max(float(beta), hot)
 
 
 def _rows(num_nodes: int, edges: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -170,7 +167,7 @@ class BinaryChains(Chains):
         if typical == 0:
             return 1.0, 1.0
         pilot.polish(0, 1)
-        return float(1 / typical), _cold(pilot._gains(), float(1 / typical))
+        return float(1 / typical), cold_beta(pilot._gains(), float(1 / typical))
 
     def ladder(self, hot: float, cold: float, num_sweeps: int) -> Float[np.ndarray, " rungs"] | None:
         """Rungs at equal steps of sqrt(dv / dbeta) dbeta, from values that a quick anneal passes."""
@@ -284,7 +281,7 @@ class LabelChains(Chains):
             typical = 2 * self.model.size_cost or 1.0
             return 1 / typical, 10 / typical
         pilot.polish(0, 1)
-        return float(1 / typical), _cold(pilot._gains().max(axis=1), float(1 / typical))
+        return float(1 / typical), cold_beta(pilot._gains().max(axis=1), float(1 / typical))
 
     def _gains(self) -> Float[np.ndarray, "n others"]:
         around, labels = self.around[0], self.states[0].astype(np.int64)

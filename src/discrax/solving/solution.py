@@ -1,7 +1,7 @@
 """What a search found, and how: `Solution`."""
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -14,23 +14,25 @@ from discrax.problems.problem import Problem
 from discrax.solving.history import History
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Solution:
     """The best that was found, after repair: `state` has the objective `objective`.
 
-    It is feasible unless `is_feasible` says otherwise, which may be so for a `Custom` problem only.
+    `states` are all that are as good among the best states of the chains, each once, sorted, `state` among them; at
+    most 256. It is feasible unless `is_feasible` says otherwise, which may be so for a `Custom` problem only.
     """
 
     problem: Problem = field(repr=False)
     objective: float
     is_feasible: bool
     state: Integer[np.ndarray, " n"] = field(repr=False)
+    states: Integer[np.ndarray, "states n"] = field(repr=False)
     history: History = field(repr=False)
     seconds: float  # from the first thing to the last, compilation apart unless it was counted
     compile_seconds: float
     num_steps: int
     num_chains: int
-    method: str
+    search: str
     sampler: str
     is_complete: bool  # False if it was interrupted
 
@@ -53,6 +55,24 @@ class Solution:
             return None
         return abs(self.bound - self.objective) / max(abs(self.bound), 1e-300) if self.bound != self.objective else 0.0
 
+    @property
+    def is_proved_optimal(self) -> bool:
+        """Whether it meets the bound, so that nothing is better; that it does not says nothing."""
+        return self._meets_what_is_known() or (
+            self.is_feasible and self.problem.meets_bound(self.objective, self.bound)
+        )
+
+    def _meets_what_is_known(self) -> bool:
+        """`is_proved_optimal`, without a bound that takes long."""
+        bound = vars(self)["bound"] if "bound" in vars(self) else self.problem.quick_bound()
+        return self.is_feasible and self.problem.meets_bound(self.objective, bound)
+
+    def __repr__(self) -> str:
+        parts = [f"{each.name}={getattr(self, each.name)!r}" for each in fields(self) if each.repr]
+        parts[2:2] = [f"{len(self.states)} states"] if len(self.states) > 1 else []
+        parts[2:2] = ["proved optimal"] if self._meets_what_is_known() else []
+        return f"Solution({', '.join(parts)})"
+
     def to_dict(self) -> dict[str, Any]:
         """All that JSON takes; an objective that is no number becomes None."""
         return {
@@ -60,12 +80,14 @@ class Solution:
             "objective": self.objective if np.isfinite(self.objective) else None,
             "is_feasible": self.is_feasible,
             "bound": self.bound,
+            "is_proved_optimal": self.is_proved_optimal,
+            "distinct_states": len(self.states),
             "solution": self.problem.describe(self.state),
             "seconds": round(self.seconds, 3),
             "compile_seconds": round(self.compile_seconds, 3),
             "steps": self.num_steps,
             "chains": self.num_chains,
-            "method": self.method,
+            "search": self.search,
             "sampler": self.sampler,
             "is_complete": self.is_complete,
         }

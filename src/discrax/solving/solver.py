@@ -1,8 +1,9 @@
 """`solve`: from a problem to a solution that can be checked."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
@@ -10,14 +11,23 @@ from jax.sharding import Mesh
 from jaxtyping import Integer, PRNGKeyArray
 
 from discrax.core import random
+from discrax.core.checks import describe
 from discrax.core.interrupts import Interrupts, listening
-from discrax.core.kernel import Kernel
 from discrax.core.programs import reads_user_code
 from discrax.problems.problem import Problem
 from discrax.solving.clock import Clock
+from discrax.solving.engine import Report
 from discrax.solving.folder import Files, SearchFolder
-from discrax.solving.search import Search
-from discrax.solving.settings import check_budget, check_init, check_problems, check_settings, spread_chains
+from discrax.solving.search import SearchRun
+from discrax.solving.searches import Search, choose_search, find_search
+from discrax.solving.settings import (
+    check_budget,
+    check_init,
+    check_problems,
+    check_search_memory,
+    count_chains,
+    find_search_devices,
+)
 from discrax.solving.solution import Solution
 
 
@@ -26,38 +36,29 @@ from discrax.solving.solution import Solution
 def solve(
     key: PRNGKeyArray,
     problem: Problem,
+    search: str | Search | None = None,
     *,
     seconds: float | None = None,
     num_steps: int | None = None,
-    method: str = "auto",
-    sampler: str | Kernel = "auto",
-    num_chains: int | None = None,
-    schedule: str = "auto",
-    betas: tuple[float, float] | None = None,
-    num_rounds: int | None = None,
-    reheat: float | None = None,
-    num_rungs: int | None = None,
+    init: Integer[np.ndarray, "..."] | Solution | None = None,
     devices: int | Sequence[jax.Device] | Mesh | None = None,
-    init: Integer[np.ndarray, "chains n"] | None = None,
     counts_compilation: bool = False,
+    callback: Callable[[Report], Any] | None = None,
     progress: bool | None = None,
     folder: str | Path | None = None,
 ) -> Solution:
     """Searches for the best state of a problem. Ctrl-C or SIGTERM ends the search and returns the best so far.
 
+    - `search`: one of `discrax.searches` with settings of its own, such as `dx.searches.Temper(num_rungs=32)`, or the
+      name of one: "sites", "anneal", "temper", "population". By default "sites" on a CPU where the problem has a plain
+      form, else "anneal".
     - `seconds` or `num_steps`: how long; ten seconds if nothing is said. Seconds are those of the whole call, repair in
-      the end and all, compilation apart unless `counts_compilation`.
-    - `method`: "sites" (annealing site by site on the CPU), "anneal" (annealing with a sampler), "temper" (parallel
-      tempering with a sampler), or "auto": "sites" on a CPU where the problem has a plain form, else "anneal".
-    - `sampler`: any of `discrax.samplers`, for the last two.
-    - `num_chains`: by default one a core for "sites", else 32, or 256 on an accelerator; fewer if the objective is a
-      function that takes long.
-    - `schedule`, `betas`: see `discrax.solving.schedules`, and for "sites" `discrax.solving.sites`; by default between
-      the temperatures where the problem freezes. For "temper" they say where the ladder begins and ends.
-    - `num_rounds`, `reheat`: for "sites" and "anneal", annealing several times over, see `discrax.solving.annealing`.
-    - `num_rungs`: for "temper", of the ladder of temperatures; 16 by default.
-    - `devices`: for "anneal" and "temper", over which the chains are spread, as in `discrax.sample`.
-    - `init`: states to begin with, one a chain.
+      the end and all, compilation apart unless `counts_compilation`. A search that meets the problem's bound ends
+      there.
+    - `init`: states to begin with: one a chain, one for all, or a solution.
+    - `devices`: over which chains are spread, as in `discrax.sample`; not for "sites".
+    - `callback`: a function that hears of every report, a few times a second; the search ends if it returns something
+      true.
     - `folder`: the best so far is kept there, every two seconds and at the end, in a file that is whole at any time;
       `Solution.load(folder, problem)` reads it. If the search ends early, however that comes, the same call goes on:
       every chain begins at the best state it had found, what is left of the budget is spent, and what is returned is no
@@ -65,10 +66,11 @@ def solve(
     """
     if isinstance(problem, Sequence) and not isinstance(problem, str):
         raise TypeError("solve takes one problem, but got several; use solve_many.")
+    _check_callback(callback)
     return solve_many(
-        key, [problem], seconds=seconds, num_steps=num_steps, method=method, sampler=sampler, num_chains=num_chains,
-        schedule=schedule, betas=betas, num_rounds=num_rounds, reheat=reheat, num_rungs=num_rungs, devices=devices,
-        init=None if init is None else [init], counts_compilation=counts_compilation, progress=progress, folder=folder,
+        key, [problem], search, seconds=seconds, num_steps=num_steps, init=None if init is None else [init],
+        devices=devices, counts_compilation=counts_compilation, progress=progress, folder=folder,
+        callback=None if callback is None else lambda _, report: callback(report),
     )[0]  # fmt: skip
 
 
@@ -78,66 +80,76 @@ def solve(
 def solve_many(
     key: PRNGKeyArray,
     problems: Sequence[Problem],
+    search: str | Search | None = None,
     *,
     seconds: float | None = None,
     num_steps: int | None = None,
-    method: str = "auto",
-    sampler: str | Kernel = "auto",
-    num_chains: int | None = None,
-    schedule: str = "auto",
-    betas: tuple[float, float] | None = None,
-    num_rounds: int | None = None,
-    reheat: float | None = None,
-    num_rungs: int | None = None,
+    init: Sequence[Integer[np.ndarray, "..."] | Solution] | None = None,
     devices: int | Sequence[jax.Device] | Mesh | None = None,
-    init: Sequence[Integer[np.ndarray, "chains _"]] | None = None,
     counts_compilation: bool = False,
+    callback: Callable[[int, Report], Any] | None = None,
     progress: bool | None = None,
     folder: str | Path | None = None,
 ) -> list[Solution]:
-    """`solve` for several problems. If all are binary and annealed, they share one program, whatever their sizes, and
-    all of the budget; else they are solved one after the other, each with an equal share of `seconds`. A folder has a
-    file of each.
+    """`solve` for several problems, of any kinds and sizes. Binary ones that are annealed share one program and all of
+    the budget; others are solved one after the other, each with its share of `seconds`. A folder has a file of each.
+    `callback` is handed the number of a problem and its report.
     """
-    key = random.as_threefry(key)
-    problems = check_problems(problems)
-    budget = check_budget(seconds, num_steps, counts_compilation)
-    if devices is not None and method == "auto":
-        method = "anneal"
-    settings = check_settings(
-        problems, budget, method=method, sampler=sampler, num_chains=num_chains, schedule=schedule, betas=betas,
-        num_rounds=num_rounds, reheat=reheat, num_rungs=num_rungs,
-    )  # fmt: skip
-    given = check_init(problems, init, num_chains)
-    if not problems:
-        return []
-    if given is not None:
-        settings = settings._replace(num_chains=len(given[0]))
-    settings = spread_chains(settings, devices, problems)
-    groups = settings.group(problems)
-    for group in groups:
-        settings.check_memory([problems[j] for j in group])
-    solutions, clock = [], Clock(budget)
+    key, problems = random.as_threefry(key), check_problems(problems)
+    budget, asked = check_budget(seconds, num_steps, counts_compilation), find_search(search)
+    _check_callback(callback)
+    searches = [asked or choose_search(problem, devices is not None) for problem in problems]
+    if asked is not None:
+        asked.check(problems, budget)
+    groups = _groups(problems, searches)
+    usual = groups[0][0].usual_chains([problems[j] for j in groups[0][1]]) if groups and init is not None else 1
+    given = check_init(problems, init, None if asked is None else asked.num_chains, usual)
+    plans = []
+    for its, group in groups:
+        together = [problems[j] for j in group]
+        its_devices = find_search_devices(its, devices, together)
+        num_chains = count_chains(its, together, its_devices) if given is None else len(given[0])
+        check_search_memory(its, together, num_chains)
+        plans.append((its, group, its_devices, num_chains))
+    found: dict[int, Solution] = {}
     with Interrupts() as interrupts, ExitStack() as opened:
+        clock = Clock(budget)
         store = None if folder is None else opened.enter_context(SearchFolder(folder, problems, budget))
-        files = [Files(store, group) for group in groups]
-        for i, group in enumerate(groups):
+        files = [Files(store, group) for _, group in groups]
+        for i, (its, group, its_devices, num_chains) in enumerate(plans):
             done = [best.solution for best in files[i].before if best is not None and best.is_enough(budget)]
             if len(done) == len(group):
-                solutions += done
+                found.update(zip(group, done, strict=True))
                 continue
             share, its_key = budget, random.fold_in(key, i)
             if budget.num_steps is not None:
                 share = budget._replace(num_steps=max(0, budget.num_steps - files[i].num_steps))
             if budget.seconds is not None:
-                # Each group has an equal part of what those before it have left, and has spent some of it already.
+                # Each problem has an equal part of what those before it have left, and has spent some of it already.
                 left = clock.seconds_left() - sum(each.seconds for each in files[:i])
-                share = budget._replace(seconds=max(0.0, left / (len(groups) - i) - files[i].seconds))
-            together, begins = [problems[j] for j in group], None if given is None else [given[j] for j in group]
-            begins = files[i].init(settings.num_chains) or begins
+                part = len(group) / sum(len(other) for _, other in groups[i:])
+                share = budget._replace(seconds=max(0.0, part * left - files[i].seconds))
+            begins = files[i].init(num_chains) or (None if given is None else [given[j] for j in group])
             if files[i].num_steps:  # other random numbers than before
                 its_key = random.fold_in(its_key, files[i].num_steps)
             own_clock = Clock(share, is_asked_to_stop=lambda: interrupts.requested)
-            search = Search(its_key, together, settings, begins, own_clock, interrupts, files[i])
-            solutions += search.run(progress)
-    return solutions
+            together = [problems[j] for j in group]
+            run = SearchRun(
+                its_key, together, its, num_chains, its_devices, begins, own_clock, interrupts, files[i], callback
+            )
+            found.update(zip(group, run.run(progress), strict=True))
+    return [found[j] for j in range(len(problems))]
+
+
+def _groups(problems: Sequence[Problem], searches: Sequence[Search]) -> list[tuple[Search, list[int]]]:
+    """Which problems share a program, and how they are searched."""
+    groups = []
+    for search in dict.fromkeys(searches):
+        mine = [j for j, its in enumerate(searches) if its == search]
+        groups += [(search, [mine[k] for k in group]) for group in search.group([problems[j] for j in mine])]
+    return sorted(groups, key=lambda pair: pair[1])
+
+
+def _check_callback(callback: Any) -> None:
+    if callback is not None and not callable(callback):
+        raise TypeError(f"callback must be a function of a report, but got {describe(callback)}.")

@@ -22,7 +22,7 @@ from discrax.core.kernel import Kernel
 from discrax.core.target import Target
 from discrax.solving.clock import Blocks, Clock, Reports
 from discrax.solving.engine import Report
-from discrax.solving.population import Population
+from discrax.solving.places import Places
 from discrax.solving.schedules import BetaSchedule
 
 _STEPS_BETWEEN_SWAPS = 8  # fewer, if a budget has hardly the time for that
@@ -46,23 +46,23 @@ def temper(
     rungs = len(x)
     for_chains, for_swaps = random.split(key, 2)
     betas = np.array([schedule.beta(p) for p in np.linspace(0, 1, rungs)])
-    population = Population(for_chains, [target], sampler, x, betas, devices)
-    blocks = Blocks(clock, count=_LEAST_SWAPS, longest=_STEPS_BETWEEN_SWAPS, first_guess=population.seconds)
+    places = Places(for_chains, [target], sampler, x, betas, devices)
+    blocks = Blocks(clock, count=_LEAST_SWAPS, longest=_STEPS_BETWEEN_SWAPS, first_guess=places.seconds)
     reports, turn = Reports(clock), 0
     total, count = np.zeros(rungs - 1), 0
-    while steps := blocks.next_steps(population.num_steps):
+    while steps := blocks.next_steps(places.num_steps):
         is_due = reports.is_due()
-        seconds = population.seconds
-        population.run(steps, resize=is_due and clock.affords_compilation(population.last_compile_seconds))
-        blocks.note(steps, population.seconds - seconds, population.last_compile_seconds)
-        total += population.exchange(for_swaps, turn)
+        seconds = places.seconds
+        places.run(steps, resize=is_due and clock.affords_compilation(places.last_compile_seconds))
+        blocks.note(steps, places.seconds - seconds, places.last_compile_seconds)
+        total += places.exchange(for_swaps, turn)
         turn, count = turn + 1, count + 1
         if count == _SWAPS_BETWEEN_TUNINGS:
-            population.betas = tune_ladder(population.betas, total / count, gain=1 / np.sqrt(turn / count))
+            places.betas = tune_ladder(places.betas, total / count, gain=1 / np.sqrt(turn / count))
             total, count = np.zeros(rungs - 1), 0
         if is_due:
-            yield from reports.emit(lambda: _report(population, clock))
-    yield _report(population, clock)
+            yield from reports.emit(lambda: _report(places, clock))
+    yield _report(places, clock)
 
 
 def tune_ladder(
@@ -74,7 +74,7 @@ def tune_ladder(
     return betas[0] * np.exp(np.concatenate([[0.0], inner]))
 
 
-def _report(population: Population, clock: Clock) -> Report:
-    steps, beta, values = population.num_steps, float(population.betas[-1]), population.best_values
-    states = population.best_states[values.argmax(axis=0), np.arange(values.shape[1])]
-    return Report(steps, clock.fraction(steps), beta, population.values[-1], values.max(axis=0), states)
+def _report(places: Places, clock: Clock) -> Report:
+    steps, beta, values = places.num_steps, float(places.betas[-1]), places.best_values
+    states = places.best_states[values.argmax(axis=0), np.arange(values.shape[1])]
+    return Report(steps, clock.fraction(steps), beta, places.values[-1], values.max(axis=0), states)

@@ -130,7 +130,7 @@ def test_solutions_are_in_the_words_of_the_problem():
 @pytest.mark.parametrize("method", ["anneal", "temper"])
 def test_samplers_search_polynomials_and_formulas(method):
     problem = MaxSAT([[1, -2], [2, 3], [-1], [1, 2]], [1, 2, 3, 4], hard=[[-3, -1]])
-    solution = dx.solve(jax.random.key(0), problem, num_steps=100, method=method)
+    solution = dx.solve(jax.random.key(0), problem, method, num_steps=100)
     x = states(3)
     assert solution.objective == problem.objective(x[problem.is_feasible(x)]).max()
     assert solution.history.best[-1] == solution.objective

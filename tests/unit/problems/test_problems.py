@@ -309,7 +309,6 @@ REFUSED = {
     "num_parts must be a whole number": lambda: Partition(nx.path_graph(3), 2.5),
     "balance must be at least 0": lambda: Partition(nx.path_graph(3), 2, balance=-1),
     "not joined, of which there may be 100,000,000": lambda: MaxClique(Graph.from_edges([[0, 1]], num_nodes=20_000)),
-    "but got a dict; pass dimod.BQM.from_qubo": lambda: QUBO({(0, 1): 1.0}),
     "but got an array of shape": lambda: QUBO(np.zeros((2, 3))),
     "but got object": lambda: QUBO(object()),
     "at least one variable": lambda: QUBO(np.zeros((0, 0))),

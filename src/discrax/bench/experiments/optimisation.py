@@ -23,7 +23,7 @@ import numpy as np
 from discrax.bench.plan.cell import Cell
 from discrax.bench.plan.measure import Measured, Number, Timing, check_complete, experiment, input_of, series
 from discrax.problems import Partition, Problem
-from discrax.solving import Solution, solve_many
+from discrax.solving import Solution, searches, solve_many
 
 _POINTS = 60  # of a curve
 
@@ -38,14 +38,16 @@ class Instances(NamedTuple):
 @experiment
 def annealing(cell: Cell, hot: float = 1.0, cold: float = 0.05, kind: str = "geometric") -> Measured:
     """Annealing from temperature `hot` to `cold` with the cell's sampler."""
-    length = {"num_steps": cell.budget.num_samples, "num_chains": cell.budget.num_chains}
-    return _search(cell, method="anneal", schedule=kind, betas=(1 / hot, 1 / cold), **length)
+    search = searches.Anneal(
+        sampler=cell.sampler(), num_chains=cell.budget.num_chains, schedule=kind, betas=(1 / hot, 1 / cold)
+    )
+    return _search(cell, search, num_steps=cell.budget.num_samples)
 
 
 @experiment
 def solve_by_default(cell: Cell, seconds: float) -> Measured:
     """What `solve` does by itself in so many seconds an instance."""
-    return _search(cell, seconds=seconds * len(input_of(cell.target).problems))
+    return _search(cell, None, seconds=seconds * len(input_of(cell.target).problems))
 
 
 def automatic() -> str:
@@ -53,12 +55,10 @@ def automatic() -> str:
     return "auto"
 
 
-def _search(cell: Cell, **settings: Any) -> Measured:
+def _search(cell: Cell, search: searches.Search | None, **budget: Any) -> Measured:
     found: Instances = input_of(cell.target)
     begin = time.perf_counter()
-    solutions = solve_many(
-        jax.random.key(cell.seed), found.problems, sampler=cell.sampler(), progress=False, **settings
-    )
+    solutions = solve_many(jax.random.key(cell.seed), found.problems, search, progress=False, **budget)
     seconds = time.perf_counter() - begin
     check_complete(*solutions)
     return [*_numbers(found, solutions), Number("time_s", seconds)], Timing(seconds)

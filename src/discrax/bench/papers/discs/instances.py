@@ -20,7 +20,7 @@ from discrax.bench.plan.measure import check_complete
 from discrax.core.files import write_whole
 from discrax.data import data_file, data_files
 from discrax.problems import MIS, Graph, MaxClique, MaxCut, Partition, generators
-from discrax.solving import solve_many
+from discrax.solving import searches, solve_many
 
 _OPTSICOM_BEST = (110, 112, 106, 114, 112, 110, 112, 108, 110, 112)
 _REFERENCE_CHAINS, _REFERENCE_SWEEPS = 8, 4000
@@ -116,7 +116,7 @@ def _with_references(problems: Iterable[MaxCut]) -> Instances:
     def best_cuts() -> list[float]:
         steps, chains = _REFERENCE_SWEEPS, _REFERENCE_CHAINS
         found = solve_many(
-            jax.random.key(0), problems, method="sites", num_steps=steps, num_chains=chains, progress=False
+            jax.random.key(0), problems, searches.Sites(num_chains=chains), num_steps=steps, progress=False
         )
         check_complete(*found)
         return [solution.objective for solution in found]

@@ -29,7 +29,7 @@ _LEAST_CAPACITY = 8
 _MOST_CROSSINGS = 100.0  # by which the gain of tuning falls: a temperature that moves takes the best scale with it
 
 
-class Population:
+class Places:
     """`targets`: one for each place, or one for all of them."""
 
     def __init__(

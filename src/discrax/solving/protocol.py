@@ -1,0 +1,119 @@
+"""What every search is: an object that owns its settings, checks them, and runs."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from jaxtyping import Integer, PRNGKeyArray
+
+from discrax.core.checks import number, whole
+from discrax.core.devices import Devices
+from discrax.problems.problem import Problem
+from discrax.solving.clock import Clock, SearchBudget
+from discrax.solving.engine import Report
+from discrax.solving.schedules import KINDS, check_betas
+
+_MOST_ROUNDS = 100_000
+SWEEPS = "sweeps"  # what stands for a sampler where replicas are swept
+
+
+class Task(NamedTuple):
+    """What a search is given."""
+
+    key: PRNGKeyArray
+    problems: Sequence[Problem]
+    first_states: Sequence[Integer[np.ndarray, "chains _"]]
+    is_given: bool  # whether the user gave them
+    clock: Clock
+    devices: Devices | None
+
+
+@dataclass(frozen=True)
+class Search(ABC):
+    """How to search, whatever the problem. `num_chains`: how many searches at a time."""
+
+    name: ClassVar[str]
+    num_chains: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.num_chains is not None:
+            whole("num_chains", self.num_chains, least=1)
+
+    def check(self, problems: Sequence[Problem], budget: SearchBudget) -> None:
+        """Raises a sentence about what this search cannot do; the others it can."""
+        return
+
+    def group(self, problems: Sequence[Problem]) -> list[list[int]]:
+        """Which problems share a program."""
+        return [[i] for i in range(len(problems))]
+
+    def sampler_for(self, problem: Problem) -> str:
+        """The name of what makes the steps."""
+        return SWEEPS
+
+    @abstractmethod
+    def usual_chains(self, problems: Sequence[Problem]) -> int:
+        """The number of chains of problems that share a program, where it is left open."""
+
+    @abstractmethod
+    def needed_bytes(self, problems: Sequence[Problem], num_chains: int) -> float:
+        """About what problems that share a program take where programs run."""
+
+    @abstractmethod
+    def reports(self, task: Task) -> Iterator[list[Report]]:
+        """Runs it: reports of all problems, a few times a second and at the end."""
+
+
+@dataclass(frozen=True)
+class Scheduled(Search):
+    """`schedule`: how the inverse temperature grows, one of "auto", "geometric" (or "exponential"), "linear",
+    "linear-temperature"; `betas`: where it begins and ends, by default where the problem freezes.
+    """
+
+    schedule: str = "auto"
+    betas: tuple[float, float] | None = None
+    _kinds: ClassVar[tuple[str, ...]] = ("auto", "exponential", *KINDS)
+    _may_be_equal: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.schedule, str) or self.schedule not in self._kinds:
+            also = "; dx.searches.Temper tempers" if self.schedule == "tempering" else ""
+            raise ValueError(f"Unknown schedule {self.schedule!r}; {self.name} knows: {', '.join(self._kinds)}{also}.")
+        if self.betas is not None:
+            object.__setattr__(self, "betas", check_betas(self.betas, may_be_equal=self._may_be_equal))
+
+
+@dataclass(frozen=True)
+class Annealed(Scheduled):
+    """`num_rounds`: equal anneals one after another, each but the first from where the chains are and with the share
+    `reheat` of the schedule done. By default anneals from new states, each longer than those before.
+    """
+
+    num_rounds: int | None = None
+    reheat: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.schedule == "tempering" and (self.num_rounds is not None or self.reheat is not None):
+            raise ValueError("num_rounds and reheat are of anneals, but the schedule is 'tempering'.")
+        if self.num_rounds is not None:
+            whole("num_rounds", self.num_rounds, least=1, most=_MOST_ROUNDS)
+        if self.reheat is not None:
+            number("reheat", self.reheat, least=0, below=1)
+            if (self.num_rounds or 1) < 2:
+                raise ValueError(
+                    "reheat is where the rounds after the first begin, so it needs num_rounds of at least 2."
+                )
+
+    def check(self, problems: Sequence[Problem], budget: SearchBudget) -> None:
+        if self.num_rounds is not None and budget.num_steps is not None:
+            whole("num_rounds", self.num_rounds, least=1, most=budget.num_steps)
+
+
+def has_numba() -> bool:
+    """Whether compiled loops can be had."""
+    return find_spec("numba") is not None
