@@ -214,6 +214,11 @@ def qubo_file():
 
 
 @thing
+def formula_file():
+    return _file("formula.wcnf", "h 1 2 0\n3 -1 0\n2 -2 3 0\n")
+
+
+@thing
 def empty_file():
     return _file("empty.txt", "")
 

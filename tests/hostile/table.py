@@ -34,6 +34,7 @@ drawn:dx.targets.Quadratic.from_qubo Q:array=matrix
 dx.targets.Dense matrix:array=matrix shape:shape?=(2,2)
 dx.targets.Sparse edges:array=edges weights:array=[.1,.2,.3] shape:shape=(4,)
 dx.targets.Lattice shape:shape=(2,2) weights:number=0.5 periodic:flag=False -- weights/several-numbers
+drawn:dx.targets.Polynomial.from_terms space:space=bits terms:thing={(0,1,2):1.,(0,):-1.} offset:number=0.0
 drawn:dx.targets.CubicIsing couplings:array=matrix triples:codes=[[0,1,2]] strength:number=0.3 coding:choice='spin'
 drawn:dx.targets.CubicIsing.lattice side:size=3 coupling:number=0.2 strength:number=0.3 num_triples:size0=3
     seed:seed=0
@@ -164,6 +165,9 @@ solving:dx.problems.QUBO Q:array=four edges:array=edges weights:array=[1.,2.,3.]
 solving:dx.problems.QUBO Q:in_file=qubo_file
 solving:dx.problems.QUBO Q:array=matrix exactly:array?=2 groups:array?=None
 solving:dx.problems.QUBO Q:array=matrix at_least:array?=[0,1] at_most:array?=1 groups:array?=[0,0,1,1]
+solving:dx.problems.Polynomial terms:thing={(0,1,2):1.,(0,):-1.} sense:choice='min' vartype:choice?='SPIN'
+solving:dx.problems.MaxSAT clauses:in_file=formula_file penalty:positive?=2.0
+solving:dx.problems.MaxSAT clauses:thing=[[1,-2],[2,3]] weights:array?=[1.,2.]
 dx.problems.BinaryQuadratic linear:array=four edges:array=edges weights:array=[1.,2.,3.] offset:number=0.0
 solving:dx.problems.Custom function:function=quadratic space:space=bits violations:function?=None
     repair:function?=None sense:choice='max' penalty:positive0=1.0
@@ -295,6 +299,7 @@ solve mis {graph_file} --steps:count=4 --chains:size=2 --method:choice=anneal --
 solve partition {graph_file} --steps:count=4 --chains:size=2 --parts:size=2
 solve problem!:choice=maxcut file!:in_file={graph_file} --steps:count=4 --chains:size=2
 solve qubo file!:in_file={qubo_file} --steps:count=4 --chains:size=2
+solve maxsat file!:in_file={formula_file} --steps:count=4 --chains:size=2
 train --data:choice=digits --model:choice=rbm --sampler:choice=rwm --steps:count=1 --updates:count=2 --batch:size=10
     --buffer:size=20 --rate:positive=.001 --hidden:size=4 --levels:size=2 --ema:probability=0.9 --l1:positive0=0.0
     --weight-decay:positive0=0.0 --seed:seed=0 --every:count=2 --save-every:count=2 --out:out_folder=train_out

@@ -8,6 +8,7 @@ from discrax.problems.facility import FacilityLocation
 from discrax.problems.graph import Graph
 from discrax.problems.independent_set import MIS, MaxClique
 from discrax.problems.partition import Partition
+from discrax.problems.polynomial import Polynomial
 from discrax.problems.problem import (
     BinaryProblem,
     BinaryQuadratic,
@@ -16,11 +17,13 @@ from discrax.problems.problem import (
     LinearlyConstrained,
     Problem,
 )
+from discrax.problems.products import Products
 from discrax.problems.qubo import QUBO
 from discrax.problems.readers import read_graph
+from discrax.problems.satisfiability import MaxSAT
 
 __all__ = [
     "MIS", "QUBO", "ApproximateCircuit", "BinaryProblem", "BinaryQuadratic", "BoundedQuadratic", "ConstrainedQUBO",
-    "Custom", "FacilityLocation", "Graph", "Labelling", "LinearlyConstrained", "MaxClique", "MaxCut", "Partition",
-    "Problem", "read_graph",
+    "Custom", "FacilityLocation", "Graph", "Labelling", "LinearlyConstrained", "MaxClique", "MaxCut", "MaxSAT",
+    "Partition", "Polynomial", "Problem", "Products", "read_graph",
 ]  # fmt: skip

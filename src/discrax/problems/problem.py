@@ -18,6 +18,7 @@ from discrax.core import checks
 from discrax.core.space import Binary, Space
 from discrax.core.target import Target
 from discrax.core.totals import Totals
+from discrax.problems.products import Products
 from discrax.targets.coupling import Dense, Uncoupled
 from discrax.targets.quadratic import Quadratic
 from discrax.targets.sparse_coupling import Sparse
@@ -185,7 +186,8 @@ class Labelling(NamedTuple):
     size_cost: float
 
 
-PlainModel = BinaryQuadratic | BoundedQuadratic | Labelling | LinearlyConstrained  # that is searched site by site
+# What is searched site by site.
+PlainModel = BinaryQuadratic | BoundedQuadratic | Labelling | LinearlyConstrained | Products
 
 
 class Problem(ABC):

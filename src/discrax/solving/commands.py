@@ -9,12 +9,12 @@ from typing import Any, Literal
 
 from discrax.core.files import UnusableFile, check_writable
 
-PROBLEMS = ("mis", "clique", "maxcut", "partition", "qubo")
+PROBLEMS = ("mis", "clique", "maxcut", "partition", "qubo", "maxsat")
 
 
 # A command: each parameter is an option of the command line.
 def solve_file(
-    problem: Literal["mis", "clique", "maxcut", "partition", "qubo"],
+    problem: Literal["mis", "clique", "maxcut", "partition", "qubo", "maxsat"],
     file: Path,
     /,
     seconds: float | None = None,
@@ -38,8 +38,8 @@ def solve_file(
     """Solves a problem on a graph from a file. Ctrl-C and SIGTERM end the search with the best so far.
 
     Args:
-        problem: Maximum independent set, maximum clique, maximum cut, balanced partition, or a QUBO.
-        file: An edge list, Gset/rudy, DIMACS (.clq, .col, .cnf), METIS, GraphML, or for a QUBO a .coo file.
+        problem: Maximum independent set, maximum clique, maximum cut, balanced partition, a QUBO, or MAX-SAT.
+        file: An edge list, Gset/rudy, DIMACS (.clq, .col, .cnf), METIS, GraphML; a .coo, .cnf or .wcnf file.
         seconds: How long to search, from when the file is read, compilation counted in; ten seconds if nothing is said.
         steps: Steps of every chain instead (sweeps, where the search goes site by site).
         chains: How many searches at a time.
@@ -51,7 +51,7 @@ def solve_file(
         reheat: The share of the schedule that is skipped in all rounds but the first.
         rungs: Of the ladder of parallel tempering.
         parts: Of a partition; 3 if nothing is said.
-        penalty: What an edge inside an independent set costs, above 1.
+        penalty: What an edge inside an independent set costs, above 1, or a hard clause that is violated.
         weighted: Nodes count by their weights.
         seed: Of the random numbers.
         out: Where to write the solution, as JSON.
@@ -167,8 +167,8 @@ def make_problem(name: str, file: Path, parts: int | None, penalty: float | None
     """The problem that the command line names; options of other problems are refused."""
     from discrax import problems
 
-    if penalty is not None and name not in ("mis", "clique"):
-        raise ValueError(f"A penalty belongs to mis and clique, but the problem is {name}.")
+    if penalty is not None and name not in ("mis", "clique", "maxsat"):
+        raise ValueError(f"A penalty belongs to mis, clique and maxsat, but the problem is {name}.")
     if parts is not None and name != "partition":
         raise ValueError(f"--parts are those of a partition, but the problem is {name}.")
     if weighted and name not in ("mis", "clique"):
@@ -176,6 +176,8 @@ def make_problem(name: str, file: Path, parts: int | None, penalty: float | None
     if name in ("mis", "clique"):
         kind = problems.MIS if name == "mis" else problems.MaxClique
         return kind(file, weighted=weighted, **({} if penalty is None else {"penalty": penalty}))
+    if name == "maxsat":
+        return problems.MaxSAT(file, penalty=penalty)
     if name == "maxcut":
         return problems.MaxCut(file)
     if name == "partition":

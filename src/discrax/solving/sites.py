@@ -18,6 +18,7 @@ from jaxtyping import Integer
 
 from discrax.core.memory import num_cores
 from discrax.problems.problem import BoundedQuadratic, Labelling, LinearlyConstrained, PlainModel
+from discrax.problems.products import Products
 from discrax.solving.clock import Clock, SearchBudget
 from discrax.solving.drive import plan_phases, search_with
 from discrax.solving.engine import Report
@@ -53,13 +54,15 @@ def search_by_sites(
     """
     schedule = "geometric" if schedule == "exponential" else schedule
     _check(model, num_chains, init, budget, betas, schedule, num_threads)
-    chains = _chains(model, num_chains, seed)
+    is_open = betas is None and schedule == "auto" and num_rounds is None
+    chains = make_chains(model, num_chains, seed, is_open)
     num_threads = min(num_chains, num_threads or num_cores())
     plan = plan_phases(schedule, num_rounds, reheat)
     return search_with(chains, init, clock or Clock(budget), betas, plan, num_threads)
 
 
-def _chains(model: PlainModel, num_chains: int, seed: int) -> Chains:
+def make_chains(model: PlainModel, num_chains: int, seed: int, is_open: bool = False) -> Chains:
+    """The chains of a kind of model; `is_open`: nobody asked for a schedule or for temperatures."""
     if isinstance(model, Labelling):
         return LabelChains(model, num_chains, seed)
     if isinstance(model, BoundedQuadratic):
@@ -70,6 +73,10 @@ def _chains(model: PlainModel, num_chains: int, seed: int) -> Chains:
         from discrax.solving.sites_constrained import ConstrainedChains
 
         return ConstrainedChains(model, num_chains, seed)
+    if isinstance(model, Products):
+        from discrax.solving.polynomial_chains import PolynomialChains
+
+        return PolynomialChains(model, num_chains, seed, may_walk=is_open)
     return BinaryChains(model, num_chains, seed)
 
 

@@ -296,9 +296,6 @@ class SwapChains(BinaryChains):
     def exact_values(self, codes: Integer[np.ndarray, "chains n"]) -> Float[np.ndarray, " chains"]:
         return self.model.value(codes)
 
-    def current_values(self) -> Float[np.ndarray, " chains"]:
-        return self.unit * self.values
-
 
 @functools.cache
 def _compile_swaps(has_table: bool) -> None:

@@ -8,6 +8,7 @@ from discrax.targets.higher_order import CubicIsing
 from discrax.targets.independent import Bernoulli, Independent
 from discrax.targets.mixtures import PolynomialMixture, QuarticMixture
 from discrax.targets.partition import BalancedLabels
+from discrax.targets.polynomial import Polynomial
 from discrax.targets.quadratic import Ising, Potts, Quadratic
 from discrax.targets.rbm import RBM, CategoricalRBM
 from discrax.targets.regression import LogisticRegression, SparseLinearRegression
@@ -18,6 +19,6 @@ from discrax.targets.tall_regression import TallLogisticRegression
 __all__ = [
     "FHMM", "RBM", "BalancedLabels", "Bayesian", "Bernoulli", "CategoricalFHMM", "CategoricalRBM", "Coupling",
     "CubicIsing", "Dense", "Expectation", "GaussianBernoulli", "Independent", "Ising", "Lattice", "LatticeGaussian",
-    "LogisticRegression", "PolynomialMixture", "Potts", "Quadratic", "QuarticMixture", "Quenched", "Sparse",
-    "SparseLinearRegression", "TallLogisticRegression", "Uncoupled",
+    "LogisticRegression", "Polynomial", "PolynomialMixture", "Potts", "Quadratic", "QuarticMixture", "Quenched",
+    "Sparse", "SparseLinearRegression", "TallLogisticRegression", "Uncoupled",
 ]  # fmt: skip

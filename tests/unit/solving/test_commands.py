@@ -145,3 +145,13 @@ def test_the_seconds_of_the_command_count_compilation_in(monkeypatch):
     with pytest.raises(SystemExit, match="interrupted"):
         run(monkeypatch, "clique", example("petersen.clq"), "--seconds", "2")
     assert given["counts_compilation"] is True
+
+
+def test_formulas_are_read_from_files(monkeypatch, capsys, tmp_path):
+    (tmp_path / "f.wcnf").write_text("h 1 2 0\n3 -1 0\n2 -2 0\n")
+    run(monkeypatch, "maxsat", tmp_path / "f.wcnf", "--steps", "20", "--out", tmp_path / "found.json")
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[0] == "MaxSAT(2 variables, 3 clauses, 1 of them hard): objective 3, feasible"
+    assert json.loads((tmp_path / "found.json").read_text())["solution"]["literals"] == [-1, 2]
+    with pytest.raises(SystemExit, match="belongs to mis, clique and maxsat"):
+        run(monkeypatch, "maxcut", tmp_path / "f.wcnf", "--penalty", "3")

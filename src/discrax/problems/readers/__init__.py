@@ -17,7 +17,7 @@ nodes from 1, `Graph.names` are those numbers. Parallel edges of GraphML and GML
 
 A formula in `.cnf` becomes the graph of its conflicts: a node for each literal of each clause, named (clause, literal);
 edges join the literals of a clause, and each literal to its negations. An independent set of m nodes, one per clause,
-is an assignment that satisfies all m.
+is an assignment that satisfies all m. `read_formula` gives the clauses themselves, of `.wcnf` files too.
 
 Whatever is wrong with a file is a `ValueError` that names the file and the line. Parsing is vectorised; only once
 something is known to be wrong are lines looked at one by one. These readers are ours for the sake of those lines:
@@ -31,12 +31,13 @@ from pathlib import Path
 from discrax.problems.graph import Graph
 from discrax.problems.readers.dimacs import read_cnf, read_dimacs
 from discrax.problems.readers.edge_lists import read_edges, read_rudy, read_txt, write_edges
+from discrax.problems.readers.formulas import Formula, read_formula
 from discrax.problems.readers.libraries import read_gml, read_graphml, read_npz
 from discrax.problems.readers.lines import COMMENTS, Text, as_path, read_bytes
 from discrax.problems.readers.metis import read_metis
 from discrax.problems.readers.quadratic import QuadraticForm, read_qubo
 
-__all__ = ["QuadraticForm", "example", "read_graph", "read_qubo", "write_graph"]
+__all__ = ["Formula", "QuadraticForm", "example", "read_formula", "read_graph", "read_qubo", "write_graph"]
 
 _EXAMPLES = Path(__file__).parent.parent / "examples"
 _READERS: dict[str, Callable[[Text], Graph]] = {
@@ -110,6 +111,8 @@ def _find_format(path: Path) -> str:
         return "rudy"  # as in G14, or pm1s_80.0
     if ending in (".coo", ".qubo"):
         raise ValueError(f"{path} holds a quadratic form, which has linear terms, not a graph. Use read_qubo.")
+    if ending == ".wcnf":
+        raise ValueError(f"{path} holds a formula with weights, not a graph. Use problems.MaxSAT, or read_formula.")
     for format, endings in _ENDINGS.items():
         if ending in endings:
             return format

@@ -1,11 +1,10 @@
 """DIMACS: graphs for cliques and colourings, and formulas in conjunctive normal form."""
 
-import re
-
 import numpy as np
 from jaxtyping import Int
 
 from discrax.problems.graph import Graph
+from discrax.problems.readers.formulas import read_clauses
 from discrax.problems.readers.lines import Text, shorten
 
 
@@ -46,55 +45,12 @@ def read_dimacs(text: Text) -> Graph:
 
 def read_cnf(text: Text) -> Graph:
     """The conflicts of a formula: a node for each literal of each clause, named (clause, literal)."""
-    header = None
-    numbers, rows = [], []
-    for number, line in enumerate(text.lines, 1):
-        kind = (line.split(maxsplit=1) or ["c"])[0]
-        if kind == "%":  # SATLIB ends its files so
-            break
-        if kind == "p":
-            header = text.p_line(number, header, ("cnf",), "p cnf n m")
-        elif kind != "c":
-            if header is None:
-                raise text.error(number, f"Expected `p cnf n m` before the clauses, but got {shorten(line)}.")
-            numbers.append(number)
-            rows.append(line)
-    if header is None:
-        raise text.error(len(text.lines), "Expected a line `p cnf n m`, but there is none.")
-    at, (num_variables, num_clauses) = header
-    literals = _literals(text, numbers, rows, num_variables)
-    ends = np.flatnonzero(literals == 0)
-    if len(literals) and literals[-1] != 0:
-        raise text.error(numbers[-1], "The last clause does not end with 0.")
-    if len(ends) != num_clauses:
-        raise text.error(at, f"The p line announces {num_clauses} clauses, but there are {len(ends)}.")
-    sizes = np.diff(ends, prepend=-1) - 1
-    if (sizes == 0).any():
-        position = ends[np.argmax(sizes == 0)]
-        line = np.searchsorted(np.cumsum([len(row.split()) for row in rows]), position, side="right")
-        raise text.error(numbers[line], "This clause is empty, so that nothing satisfies the formula.")
-    clauses = np.repeat(np.arange(num_clauses), sizes)
-    literals = literals[literals != 0]
+    formula = read_clauses(text)
+    literals, sizes = formula.literals, np.diff(formula.start)
+    clauses = np.repeat(np.arange(len(sizes)), sizes)
     edges = [*_same_clause(sizes), _contradictions(literals)]
     names = list(zip((clauses + 1).tolist(), literals.tolist(), strict=True))
     return Graph.from_edges(np.concatenate(edges), num_nodes=len(literals), names=names)
-
-
-def _literals(text: Text, numbers: list[int], rows: list[str], num_variables: int) -> Int[np.ndarray, " words"]:
-    """All words of the clauses as numbers, the zeros that end clauses among them."""
-    try:
-        literals = np.array(" ".join(rows).split() or np.zeros(0), dtype=np.int64)
-        if (np.abs(literals) <= num_variables).all():
-            return literals
-    except (ValueError, OverflowError):
-        pass
-    for number, row in zip(numbers, rows, strict=True):
-        for word in row.split():
-            if not re.fullmatch(r"[+-]?\d+", word):
-                raise text.error(number, f"Expected literals, which are whole numbers, but got {shorten(word)}.")
-            if abs(int(word)) > num_variables:
-                raise text.error(number, f"Variables are 1..{num_variables} here, but got the literal {word}.")
-    raise text.error(numbers[0], "There are literals here that are not numbers.")
 
 
 def _same_clause(sizes: Int[np.ndarray, " clauses"]) -> list[Int[np.ndarray, "pairs 2"]]:
