@@ -8,7 +8,7 @@ few times, it goes to parallel tempering instead: tempering is better on small m
 import functools
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float
@@ -21,6 +21,7 @@ STEPS_FOR_TEMPERING = 20_000  # fewer are never enough, and not worth the search
 TRAVELS = 2.5  # of a replica along the ladder, which takes rungs^2 rounds: fewer are not worth it
 
 
+@runtime_checkable
 class Chains(Protocol):
     """All chains of a search. Threads may run blocks of them, `low` to `high`, side by side."""
 
