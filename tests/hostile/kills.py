@@ -103,7 +103,7 @@ def _sample() -> None:
             result.save("run.nc")
 
 
-def _solve(method: str) -> Callable[[], None]:
+def _solve(search: str) -> Callable[[], None]:
     def run() -> None:
         import jax
 
@@ -111,7 +111,7 @@ def _solve(method: str) -> Callable[[], None]:
 
         problem = dx.problems.MaxCut("graph.txt")
         solution = _or_nothing(
-            lambda: dx.solve(jax.random.key(0), problem, seconds=2, num_chains=8, method=method, progress=False)
+            lambda: dx.solve(jax.random.key(0), problem, search, seconds=2, progress=False)
         )
         if solution is not None:
             solution.save("solution.json")
@@ -126,7 +126,7 @@ def _solve_many() -> None:
     import discrax as dx
 
     problems = [dx.problems.MaxCut("graph.txt"), dx.problems.MaxCut("graph.txt")]
-    solutions = _or_nothing(lambda: dx.solve_many(jax.random.key(0), problems, seconds=2, num_chains=8, progress=False))
+    solutions = _or_nothing(lambda: dx.solve_many(jax.random.key(0), problems, seconds=2, progress=False))
     if solutions is not None:
         _say(is_complete=all(each.is_complete for each in solutions), objective=[each.objective for each in solutions])
 
@@ -211,7 +211,7 @@ def _train_again() -> None:
 
 PROGRAMS = (
     Program("discrax solve", _command(_SOLVE), prepare=_graph),
-    Program("discrax solve --method anneal", _command(f"{_SOLVE} --method anneal --plot plot.png"), prepare=_graph),
+    Program("discrax solve --search anneal", _command(f"{_SOLVE} --search anneal --plot plot.png"), prepare=_graph),
     Program("discrax train", _command(_TRAIN_LONG), _train_again),
     Program("discrax bench run", _command(_BENCH), _command(_BENCH), _suite),
     Program("discrax sample", _command(f"{_SAMPLE_MODEL} --out picture.png"), prepare=_trained),

@@ -41,12 +41,13 @@ def site_states():
 
 @thing
 def solution():
-    return dx.solve(get("key"), get("cut"), num_steps=4, num_chains=2, progress=False)
+    return dx.solve(get("key"), get("cut"), dx.searches.Sites(num_chains=2), num_steps=4, progress=False)
 
 
 @thing
 def solve_into():
-    return lambda folder: dx.solve(get("key"), get("cut"), num_steps=4, num_chains=2, progress=False, folder=folder)
+    search = dx.searches.Sites(num_chains=2)
+    return lambda folder: dx.solve(get("key"), get("cut"), search, num_steps=4, progress=False, folder=folder)
 
 
 @thing

@@ -84,9 +84,15 @@ def solving():
     """Searches a problem for a few sweeps."""
 
     def search(problem):
-        return dx.solve(get("key"), problem, num_steps=4, num_chains=2, progress=False)
+        return dx.solve(get("key"), problem, num_steps=4, progress=False)
 
     return search
+
+
+@thing
+def applied():
+    """Searches a problem in this way."""
+    return lambda search: dx.solve(get("key"), get("cut"), search, num_steps=4, progress=False)
 
 
 @thing

@@ -186,20 +186,21 @@ generators.rb_model num_cliques:size=3 clique_size:size=3 tightness:probability=
 first_two:generators.er_set low:size=4 high:size=6 density:probability=0.5 count:count0=2 seed:seed=0 -- count/huge
 first_two:generators.ba_set low:size=4 high:size=6 attached:size=2 count:count0=2 seed:seed=0 -- count/huge
 first_two:generators.rb_set count:count0=1 seed:seed=0 -- count/huge
-dx.solve key:key=key problem:thing=cut num_steps:count?=4 method:choice='sites' num_chains:size?=2
-    schedule:choice='auto' betas:array?=(0.1,2.0) num_rounds:count?=2 reheat:probability?=0.1 init:codes?=states
-    progress:flag=False -- betas/integers betas/bool betas/float16
-dx.solve key:key=key problem:thing=cut seconds:positive?=0.1 num_chains:size?=2 progress:flag=False --
-    seconds/infinite
-dx.solve key:key=key problem:thing=cut num_steps:count?=4 method:choice='anneal' sampler:sampler='pas'
-    num_chains:size?=2 schedule:choice='auto' betas:array?=(0.1,2.0) num_rounds:count?=2 reheat:probability?=0.1
-    devices:count?=None init:codes?=states progress:flag=False -- betas/integers betas/bool betas/float16
-dx.solve key:key=key problem:thing=cut num_steps:count?=4 method:choice='temper' sampler:sampler='gibbs'
-    num_chains:size?=2 betas:array?=(0.1,2.0) num_rungs:size?=3 devices:count?=None init:codes?=states
-    progress:flag=False -- betas/integers betas/bool betas/float16
-dx.solve_many key:key=key problems:thing=cuts num_steps:count?=4 method:choice='auto' num_chains:size?=2
-    schedule:choice='auto' betas:array?=(0.1,2.0) num_rounds:count?=2 reheat:probability?=0.1 devices:count?=None
-    init:thing?=None progress:flag=False -- betas/integers betas/bool betas/float16
+dx.solve key:key=key problem:thing=cut search:choice?='sites' num_steps:count?=4 init:codes?=states
+    progress:flag=False
+dx.solve key:key=key problem:thing=cut seconds:positive?=0.1 progress:flag=False -- seconds/infinite
+dx.solve key:key=key problem:thing=cut search:choice?='anneal' num_steps:count?=4 devices:count?=None
+    init:codes?=states progress:flag=False
+dx.solve_many key:key=key problems:thing=cuts search:choice?='anneal' num_steps:count?=4 devices:count?=None
+    init:thing?=None progress:flag=False
+applied:dx.searches.Sites num_chains:size?=2 schedule:choice='auto' betas:array?=(0.1,2.0) num_rounds:count?=2
+    reheat:probability?=0.1 num_threads:size?=2 -- betas/integers betas/bool betas/float16
+applied:dx.searches.Anneal sampler:sampler='pas' num_chains:size?=2 schedule:choice='auto' betas:array?=(0.1,2.0)
+    num_rounds:count?=2 reheat:probability?=0.1 -- betas/integers betas/bool betas/float16
+applied:dx.searches.Temper sampler:sampler='auto' num_chains:size?=2 betas:array?=(0.1,2.0) num_rungs:size?=3
+    clusters:flag?=None -- betas/integers betas/bool betas/float16
+applied:dx.searches.Population num_chains:size?=2 schedule:choice='auto' betas:array?=(0.1,2.0) -- betas/integers
+    betas/bool betas/float16
 solve_into folder:out_folder?='search'
 dx.Solution.load folder:in_folder=searched problem:thing=cut number:thing=0
 solution.save path:out_file='solution.json'
@@ -290,11 +291,11 @@ COMMANDS = """
 demo --side:size=4 --coupling:number=0.3 --num-chains:size=2 --num-warmup:count0=4 --num-samples:size=4
     --out:out_folder=demo
 samplers
-solve maxcut {graph_file} --steps:count=4 --chains:size=2 --method:choice=sites --schedule:choice=auto
+solve maxcut {graph_file} --steps:count=4 --chains:size=2 --search:choice=sites --schedule:choice=auto
     --rounds:count=2 --reheat:probability=0.1 --seed:seed=0 --out:out_file=solution.json --plot:out_file=plot.png
     --folder:out_folder=search
 solve maxcut {graph_file} --seconds:positive=0.1 --chains:size=2 --betas:number=0.1^2.0
-solve mis {graph_file} --steps:count=4 --chains:size=2 --method:choice=anneal --sampler:choice=pas
+solve mis {graph_file} --steps:count=4 --chains:size=2 --search:choice=anneal --sampler:choice=pas
     --penalty:positive=1.5
 solve partition {graph_file} --steps:count=4 --chains:size=2 --parts:size=2
 solve problem!:choice=maxcut file!:in_file={graph_file} --steps:count=4 --chains:size=2

@@ -16,7 +16,8 @@ from unit.faulty_files import faulty_files
 @functools.cache
 def solution() -> dx.Solution:
     graph = np.array([[0, 1], [1, 2], [2, 3]])
-    return dx.solve(jax.random.key(0), dx.problems.MaxCut(graph), num_steps=4, num_chains=2, progress=False)
+    search = dx.searches.Sites(num_chains=2)
+    return dx.solve(jax.random.key(0), dx.problems.MaxCut(graph), search, num_steps=4, progress=False)
 
 
 @functools.cache

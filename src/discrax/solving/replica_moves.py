@@ -43,11 +43,11 @@ def exchange(
     models, rungs, chains = replica_at.shape
     here = jnp.take_along_axis(value, replica_at.reshape(models, -1), axis=1).reshape(replica_at.shape)
     log_ratio = (ladder[:, :-1] - ladder[:, 1:])[:, :, None] * (here[:, 1:] - here[:, :-1])
-    has_turn = (jnp.arange(rungs - 1) % 2 == turn.astype(jnp.int32) % 2)[:, None]
+    has_turn = (jnp.arange(rungs - 1) % 2 == turn.astype(jnp.int32) % 2)[None, :, None]
     swaps = has_turn & (jnp.log(_uniforms(key, 2, turn, log_ratio.shape)) < log_ratio)
     none = jnp.zeros((models, 1, chains), bool)
-    source = jnp.arange(rungs)[:, None] + jnp.concatenate([swaps, none], 1) - jnp.concatenate([none, swaps], 1)
-    rates = jnp.where(has_turn[:, 0], jnp.mean(jnp.exp(jnp.minimum(log_ratio, 0)), axis=2), 0)
+    source = jnp.arange(rungs)[None, :, None] + jnp.concatenate([swaps, none], 1) - jnp.concatenate([none, swaps], 1)
+    rates = jnp.where(has_turn[:, :, 0], jnp.mean(jnp.exp(jnp.minimum(log_ratio, 0)), axis=2), 0)
     return jnp.take_along_axis(replica_at, source, axis=1), rates
 
 
@@ -72,7 +72,7 @@ def descendants(
     weight = jnp.exp(step[:, None] * (value - jnp.max(value, axis=1, keepdims=True)))
     ends = jnp.cumsum(weight, axis=1)
     ends = ends / ends[:, -1:] * replicas
-    marks = jnp.arange(replicas) + _uniforms(key, 3, turn, (models, 1))
+    marks = jnp.arange(replicas)[None] + _uniforms(key, 3, turn, (models, 1))
     found = jax.vmap(lambda ends, marks: jnp.searchsorted(ends, marks))(ends, marks)
     return jnp.minimum(found, replicas - 1).astype(jnp.int32)
 
@@ -108,9 +108,9 @@ def exchange_clusters(
     differs = first != second
     chance = _uniforms(key, 4, turn, (rungs * half,)) * jnp.sum(differs, axis=0)
     reached = jnp.cumsum(differs, axis=0, dtype=jnp.int32)
-    seed = differs & (reached == jnp.floor(chance).astype(jnp.int32) + 1)
+    seed = differs & (reached == jnp.floor(chance).astype(jnp.int32)[None] + 1)
     cluster, is_whole = _spread(arrangement, differs, seed)
-    moved = cluster & is_whole
+    moved = cluster & is_whole[None]
     first, second = jnp.where(moved, second, first), jnp.where(moved, first, second)
     return x.at[:, a].set(first).at[:, b].set(second)
 

@@ -245,7 +245,7 @@ def _redraw(
     linear = jax.lax.dynamic_slice_in_dim(arrangement.linear, rows.start, size)
     field = linear[:, None] + around(arrangement, rows, x)
     if arrangement.owner is None:
-        own_beta = beta[0]
+        own_beta = beta[:1]
     else:
         own_beta = beta[jax.lax.dynamic_slice_in_dim(arrangement.owner, rows.start, size)]
     half = (size + 1) // 2
@@ -296,7 +296,7 @@ def _sweep_rows(
         def redraw(i: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
             field, new = carry
             mine = (uniform[i] < jax.nn.sigmoid(beta[0] * field[i])).astype(jnp.float32)
-            return field + within[:, i, None] * (mine - old[i]), new.at[i].set(mine)
+            return field + within[:, i, None] * (mine - old[i])[None], new.at[i].set(mine)
 
         _, new = jax.lax.fori_loop(0, size, redraw, (field, old), unroll=4)
         return jax.lax.dynamic_update_slice_in_dim(x, new.astype(x.dtype), start, axis=0)
@@ -318,7 +318,7 @@ def values(arrangement: Arrangement, x: Integer[Array, "n replicas"]) -> Float[A
         linear = jax.lax.dynamic_slice_in_dim(arrangement.linear, rows.start, size)
         terms = mine * (linear[:, None] + half * around(arrangement, rows, x))
         if arrangement.owner is None:
-            return total + jnp.sum(terms, axis=0)
+            return total + jnp.sum(terms, axis=0)[None]
         owner = jax.lax.dynamic_slice_in_dim(arrangement.owner, rows.start, size)
         return total.at[owner].add(terms)
 

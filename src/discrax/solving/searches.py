@@ -117,10 +117,11 @@ class _BySampler(Search):
         return 32 if jax.default_backend() == "cpu" else 256
 
     def _needed(self, problems: Sequence[Problem], num_chains: int, places: int) -> float:
+        """Of as many chains at each of some places, or of replicas, of which each place has one at least."""
         if self._sweeps(problems[0]):
             from discrax.solving.replica_chains import needed_bytes
 
-            return needed_bytes(_models(problems), num_chains)
+            return needed_bytes(_models(problems), max(num_chains, places))
         space, size = problems[0].space, max(problem.space.num_sites for problem in problems)
         num_levels = 1 if space.has_two_levels else space.num_levels
         needed = places * num_chains * size * num_levels * _BYTES_PER_LEVEL
@@ -151,7 +152,7 @@ class Anneal(Annealed, _BySampler):
         return sorted(([binary] if binary else []) + others)
 
     def needed_bytes(self, problems: Sequence[Problem], num_chains: int) -> float:
-        return self._needed(problems, num_chains, len(problems))
+        return self._needed(problems, num_chains, 1 if self._sweeps(problems[0]) else len(problems))
 
     def reports(self, task: Task) -> Iterator[list[Report]]:
         if self._sweeps(task.problems[0]):

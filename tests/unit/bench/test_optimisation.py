@@ -22,6 +22,7 @@ from discrax.problems import Graph
 from discrax.samplers import dlmc, pas
 from discrax.sampling.auto import default_adapter
 from discrax.solving import solve_many
+from discrax.solving.searches import Sites
 
 
 @pytest.fixture(autouse=True)
@@ -207,15 +208,15 @@ def test_annealed_cliques_and_partitions():
 def test_what_solve_finds_by_itself(monkeypatch):
     asked = []
 
-    def search(key, problems, **settings):
-        asked.append(settings)
-        return solve_many(key, problems, num_steps=200, num_chains=4, progress=False)
+    def search(key, problems, how=None, **settings):
+        asked.append((how, settings))
+        return solve_many(key, problems, Sites(num_chains=4), num_steps=200, progress=False)
 
     monkeypatch.setattr(optimisation, "solve_many", search)
     target = call("discrax.bench.papers.discs.instances:er_maxcut", low=30, high=32, count=2)
     measured = call("discrax.bench.experiments.optimisation:solve_by_default", seconds=0.2)
     single, series = numbers_of(target, call("discrax.bench.experiments.optimisation:automatic"), measured)
-    assert asked == [{"sampler": "auto", "seconds": 0.4, "progress": False}]  # so many seconds an instance
+    assert asked == [(None, {"seconds": 0.4, "progress": False})]  # so many seconds an instance
     assert single["ratio"] == pytest.approx(1, abs=0.02)
     assert series["ratio_so_far"][-1][1] == pytest.approx(single["ratio"], abs=0.02)
     by_second = [ratio for _, ratio in series["ratio_by_second"]]  # until the first instance has ended

@@ -91,13 +91,21 @@ def pcd():
 
 def solve():
     problems = [dx.problems.MaxCut(EDGES), dx.problems.MaxCut(EDGES[:50])]
-    settings = {"num_steps": 60, "sampler": "dmala", "num_chains": 8, "progress": False}
-    for method, some in (("anneal", problems), ("temper", problems[:1])):
-        call = partial(dx.solve_many, jax.random.key(4), some, method=method, **settings)
-        for a, b in zip(call(devices=None), call(devices=8), strict=True):
-            assert (a.objective, a.num_steps) == (b.objective, b.num_steps)
-            np.testing.assert_array_equal(a.state, b.state)
-            assert a.history.mean[-1] == b.history.mean[-1]  # of the last states of all chains
+    by_sampler = {"sampler": "dmala", "num_chains": 8}
+    for search, some, counts in (
+        (dx.searches.Anneal(**by_sampler), problems, [8]),
+        (dx.searches.Temper(**by_sampler), problems[:1], [8]),
+        (dx.searches.Anneal(num_chains=16), problems, [1, 2, 8]),  # by replicas, as those below
+        (dx.searches.Temper(num_chains=16, num_rungs=2), problems[:1], [8]),
+        (dx.searches.Population(num_chains=16), problems, [8]),
+    ):
+        call = partial(dx.solve_many, jax.random.key(4), some, search, num_steps=60, progress=False)
+        one = call(devices=None)
+        for devices in counts:
+            for a, b in zip(one, call(devices=devices), strict=True):
+                assert (a.objective, a.num_steps) == (b.objective, b.num_steps)
+                np.testing.assert_array_equal(a.state, b.state)
+                assert a.history.mean[-1] == b.history.mean[-1]  # of the last states of all chains
 
 
 def moments():

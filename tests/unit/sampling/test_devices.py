@@ -127,7 +127,7 @@ def test_sites_are_not_cut_where_only_chains_are_spread():
 def test_a_search_site_by_site_has_no_devices():
     problem = dx.problems.MaxCut(np.array([(0, 1), (1, 2)]))
     with pytest.raises(ValueError, match="'sites' has a chain on every core"):
-        dx.solve(jax.random.key(0), problem, method="sites", devices=1, num_steps=1)
+        dx.solve(jax.random.key(0), problem, "sites", devices=1, num_steps=1)
 
 
 def test_a_list_of_one_device_is_a_mesh_of_chains():

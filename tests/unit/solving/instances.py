@@ -7,9 +7,12 @@ import numpy as np
 import discrax as dx
 from discrax.problems import MIS, QUBO, Custom, Graph, MaxClique, MaxCut, Partition
 from discrax.problems.generators import rb_model
+from discrax.solving.searches import Anneal, Sites
 
 KEY = jax.random.key(2)
-STEPS = {"num_steps": 200, "num_chains": 4}  # few chains: of many first states, repair makes an optimum of one
+STEPS = {"num_steps": 200}
+# Few chains: of many first states, repair makes an optimum of one.
+SITES, BY_SAMPLER = Sites(num_chains=4), Anneal(num_chains=4, sampler="pas")
 PLANTED = rb_model(8, 4, 0.25, seed=1, is_planted=True)  # 32 nodes; the largest independent set has 8
 _SITE = np.arange(32).reshape(4, 8)
 TORUS = Graph.from_edges(

@@ -18,7 +18,8 @@ import discrax as dx
 from discrax.core.files import UnusableFile
 from discrax.problems import MIS, Custom, MaxCut
 from discrax.problems.generators import erdos_renyi, rb_model
-from discrax.solving import Solution, clock, folder, search, solve, solve_many, solver
+from discrax.solving import Solution, clock, folder, search, searches, solve, solve_many, solver
+from discrax.solving.searches import Anneal, Sites, Temper
 from repeats import repeats
 
 from ..faulty_files import faulty_files
@@ -27,7 +28,7 @@ from .clocks import Hands
 KEY = jax.random.key(2)
 PROBLEM = MIS(rb_model(8, 4, 0.25, seed=1, is_planted=True))
 OTHER = MIS(rb_model(8, 4, 0.25, seed=2, is_planted=True))
-SITES = {"num_steps": 400, "num_chains": 2, "method": "sites"}
+SITES = {"num_steps": 400, "search": Sites(num_chains=2)}
 
 
 @pytest.fixture(autouse=True)
@@ -62,7 +63,7 @@ def dying(monkeypatch, number):
 
 
 def forbid_searching(monkeypatch):
-    monkeypatch.setattr(search.Search, "run", lambda *_: pytest.fail("there was nothing to search"))
+    monkeypatch.setattr(search.SearchRun, "run", lambda *_: pytest.fail("there was nothing to search"))
 
 
 def test_a_folder_has_the_solution_that_is_returned(tmp_path):
@@ -73,9 +74,11 @@ def test_a_folder_has_the_solution_that_is_returned(tmp_path):
     assert solve(KEY, PROBLEM, **SITES).objective == found.objective
 
 
-@pytest.mark.parametrize("method", ["sites", "anneal"])
-def test_a_search_that_is_killed_goes_on(tmp_path, monkeypatch, method):
-    settings = SITES | {"method": method} | ({"sampler": "gibbs"} if method == "anneal" else {})
+@pytest.mark.parametrize(
+    "how", [Sites(num_chains=2), Anneal(num_chains=2, sampler="gibbs"), Anneal(num_chains=2)], ids=str
+)
+def test_a_search_that_is_killed_goes_on(tmp_path, monkeypatch, how):
+    settings = SITES | {"search": how}
     with dying(monkeypatch, 3):
         solve(KEY, PROBLEM, folder=tmp_path, **settings)
     before = Solution.load(tmp_path, PROBLEM)
@@ -95,11 +98,11 @@ def test_nothing_found_is_lost(tmp_path, monkeypatch):
     found = solve(KEY, PROBLEM, folder=tmp_path, **SITES)
     seen = []
 
-    def idle(self, init):
-        seen.append(init[0])
+    def idle(self, task):
+        seen.append(task.first_states[0])
         return iter(())
 
-    monkeypatch.setattr(search.Search, "_reports", idle)
+    monkeypatch.setattr(searches.Sites, "reports", idle)
     monkeypatch.setattr(PROBLEM.__class__, "repair", lambda self, x: np.zeros_like(x))
     again = solve(KEY, PROBLEM, folder=tmp_path, **SITES | {"num_steps": 500})
     assert again.objective == found.objective
@@ -120,8 +123,8 @@ def test_a_finished_search_is_returned_and_a_longer_one_extends_it(tmp_path, mon
 
 def test_seconds_that_were_spent_are_not_spent_again(tmp_path, monkeypatch, hands):
     """Two problems, one after the other: one has its half, the other was killed in the middle of its own."""
-    settings = {"seconds": 2.0, "num_chains": 2, "method": "temper", "num_rungs": 2, "sampler": "gibbs"}
-    settings["folder"] = tmp_path
+    how = Temper(num_chains=2, num_rungs=2, sampler="gibbs")
+    settings = {"search": how, "seconds": 2.0, "folder": tmp_path}
     counts, original = [0, 0], folder.write_npz
 
     def die_in_the_second(path, *arguments):
@@ -146,7 +149,7 @@ def test_a_custom_problem_is_known_by_its_code(tmp_path):
     def problem(weight):
         return Custom(lambda e: -weight * jnp.square(e - 1).sum(), dx.Binary(4))
 
-    settings = {"num_steps": 10, "num_chains": 2, "method": "anneal", "sampler": "gibbs"}
+    settings = {"num_steps": 10, "search": Anneal(num_chains=2, sampler="gibbs")}
     found = solve(KEY, problem(1.0), folder=tmp_path, **settings)
     assert Solution.load(tmp_path, problem(1.0)).objective == found.objective
     with pytest.raises(ValueError, match="of another one"):
@@ -195,6 +198,7 @@ CHILD = """
     from discrax.problems import MaxCut
     from discrax.problems.generators import erdos_renyi
     from discrax.solving import folder, search, solve
+    from discrax.solving.searches import Sites
 
     search._SECONDS_BETWEEN_FILES = 0.0
     write = folder.write_npz
@@ -205,7 +209,7 @@ CHILD = """
 
     folder.write_npz = announce
     problem = MaxCut(erdos_renyi(200, 0.1, seed=0))
-    solve(jax.random.key(0), problem, seconds=1.5, num_chains=4, method="sites", folder=sys.argv[1])
+    solve(jax.random.key(0), problem, Sites(num_chains=4), seconds=1.5, folder=sys.argv[1])
 """
 
 

@@ -6,8 +6,9 @@ import pytest
 
 from discrax.problems import MIS, QUBO, Graph, MaxCut, Partition
 from discrax.problems.generators import rb_model
-from discrax.solving import Solution, finishing, search, sites, solve, solve_many, solver
+from discrax.solving import Solution, annealing, finishing, sites, solve, solve_many, solver
 from discrax.solving.engine import Report
+from discrax.solving.searches import Anneal, Sites
 from discrax.solving.sites_chains import BinaryChains
 
 from .clocks import Hands
@@ -26,7 +27,7 @@ CHECKERBOARD = (_SITE // 12 + _SITE).ravel() % 2
 
 
 def assert_finds_all(problem, best, count):
-    solution = solve(KEY, problem, num_steps=2000, num_chains=16)
+    solution = solve(KEY, problem, Sites(num_chains=16), num_steps=2000)
     assert solution.objective == best
     assert len(solution.states) == count
     assert (problem.objective(solution.states) == best).all()
@@ -45,7 +46,7 @@ def test_they_are_not_found_by_a_search_that_does_nothing(monkeypatch):
 
 
 def test_one_chain_has_one_best_state():
-    solution = solve(KEY, PAIRS, num_steps=20, num_chains=1)
+    solution = solve(KEY, PAIRS, Sites(num_chains=1), num_steps=20)
     np.testing.assert_array_equal(solution.states, solution.state[None])
 
 
@@ -54,12 +55,12 @@ def test_states_that_are_not_as_good_are_left_out(monkeypatch):
     states = np.array([[0, 1, 0, 1, 0, 1, 0, 1], [0] * 8, [1, 0] * 4, [1, 0] * 4, [0, 1, 0, 1, 0, 1, 0, 0]], np.int8)
     report = Report(1, 1.0, 1.0, np.zeros(5), -PAIRS.objective(states), states)
     monkeypatch.setattr(sites, "search_by_sites", lambda *_, **__: iter([report]))
-    np.testing.assert_array_equal(solve(KEY, PAIRS, num_steps=1, num_chains=5).states, states[[0, 2]])
+    np.testing.assert_array_equal(solve(KEY, PAIRS, Sites(num_chains=5), num_steps=1).states, states[[0, 2]])
 
 
 def test_states_are_few_and_the_best_is_among_them(monkeypatch):
     monkeypatch.setattr(finishing, "_MOST_STATES", 5)
-    solution = solve(KEY, PAIRS, num_steps=20, num_chains=64)
+    solution = solve(KEY, PAIRS, Sites(num_chains=64), num_steps=20)
     assert len(solution.states) == 5
     assert (solution.states == solution.state).all(axis=1).any()
 
@@ -76,7 +77,7 @@ def test_a_folder_keeps_the_states_and_adds_to_them(tmp_path, monkeypatch):
     for num_steps, state in enumerate(begin, 1):
         report = Report(1, 1.0, 1.0, np.zeros(1), np.full(1, 4.0), state[None])
         monkeypatch.setattr(sites, "search_by_sites", lambda *_, report=report, **__: iter([report]))
-        found = solve(KEY, PAIRS, num_steps=num_steps, num_chains=1, folder=tmp_path)
+        found = solve(KEY, PAIRS, Sites(num_chains=1), num_steps=num_steps, folder=tmp_path)
         np.testing.assert_array_equal(found.states, begin[:num_steps])
         np.testing.assert_array_equal(Solution.load(tmp_path, PAIRS).states, found.states)
 
@@ -94,7 +95,7 @@ def test_a_folder_keeps_the_states_and_adds_to_them(tmp_path, monkeypatch):
     ids=str,
 )
 def test_a_bound_that_is_met_proves_that_nothing_is_better(problem, is_proved):
-    solution = solve(KEY, problem, num_steps=400, num_chains=4)
+    solution = solve(KEY, problem, Sites(num_chains=4), num_steps=400)
     assert solution.is_proved_optimal == is_proved
     assert ("proved optimal" in repr(solution)) == is_proved
     assert solution.to_dict()["is_proved_optimal"] == is_proved
@@ -129,7 +130,7 @@ def hands(monkeypatch):
 
 
 def test_seconds_are_not_spent_once_nothing_is_better(hands):
-    solution = solve(KEY, MaxCut(TORUS), seconds=1000.0, num_chains=1)
+    solution = solve(KEY, MaxCut(TORUS), Sites(num_chains=1), seconds=1000.0)
     assert solution.objective == 288
     assert solution.is_proved_optimal
     assert solution.is_complete
@@ -137,7 +138,7 @@ def test_seconds_are_not_spent_once_nothing_is_better(hands):
 
 
 def test_seconds_are_spent_where_the_bound_is_not_met(hands):
-    solution = solve(KEY, PLANTED, seconds=2.0, num_chains=1)
+    solution = solve(KEY, PLANTED, Sites(num_chains=1), seconds=2.0)
     assert solution.seconds > 1.5
     assert solution.is_proved_optimal == (solution.bound == 8)
 
@@ -151,7 +152,7 @@ def test_all_problems_of_a_search_must_be_proved():
 
 
 def test_steps_are_spent_in_any_case(hands):
-    assert solve(KEY, MaxCut(TORUS), num_steps=3000, num_chains=1).num_steps == 3000
+    assert solve(KEY, MaxCut(TORUS), Sites(num_chains=1), num_steps=3000).num_steps == 3000
 
 
 def test_a_proof_needs_a_feasible_state():
@@ -172,19 +173,20 @@ def idle_anneal(key, targets, sampler, x, *_, **__):
     yield [Report(1, 1.0, 1.0, np.zeros(len(states)), np.zeros(len(states)), states) for states in x]
 
 
-@pytest.mark.parametrize("method", ["sites", "anneal"])
-@pytest.mark.parametrize("settings", [{}, {"num_chains": 3}])
-def test_one_state_or_a_solution_begins_a_search(method, settings, monkeypatch):
+@pytest.mark.parametrize(
+    "search", [Sites(), Sites(num_chains=3), Anneal(sampler="pas"), Anneal(num_chains=3, sampler="pas")], ids=str
+)
+def test_one_state_or_a_solution_begins_a_search(search, monkeypatch):
     problem = MaxCut(TORUS)
     monkeypatch.setattr(sites, "search_by_sites", idle_sites)
-    monkeypatch.setattr(search, "anneal", idle_anneal)
-    cold = solve(KEY, problem, num_steps=1, method=method, **settings)
-    warm = solve(KEY, problem, num_steps=1, method=method, init=CHECKERBOARD, **settings)
-    again = solve(KEY, problem, num_steps=1, method=method, init=warm, **settings)
+    monkeypatch.setattr(annealing, "anneal", idle_anneal)
+    cold = solve(KEY, problem, search, num_steps=1)
+    warm = solve(KEY, problem, search, num_steps=1, init=CHECKERBOARD)
+    again = solve(KEY, problem, search, num_steps=1, init=warm)
     assert cold.objective < warm.objective == again.objective == 288
     assert warm.num_chains == again.num_chains == cold.num_chains
     np.testing.assert_array_equal(warm.states, CHECKERBOARD[None])
-    (many,) = solve_many(KEY, [problem], num_steps=1, method=method, init=[warm], **settings)
+    (many,) = solve_many(KEY, [problem], search, num_steps=1, init=[warm])
     assert many.objective == 288
 
 
@@ -193,12 +195,12 @@ def test_the_states_of_a_solution_are_dealt_to_the_chains(monkeypatch):
     begin = np.array([[0, 1] * 4, [1, 0] * 4], np.int8)
     first = solve(KEY, PAIRS, num_steps=1, init=begin)
     assert first.num_chains == 2
-    second = solve(KEY, PAIRS, num_steps=1, init=first, num_chains=5)
+    second = solve(KEY, PAIRS, Sites(num_chains=5), num_steps=1, init=first)
     assert second.num_chains == 5
     np.testing.assert_array_equal(second.states, begin)
 
 
 def test_a_solution_of_another_problem_is_refused(as_a_user):
-    solution = solve(KEY, PAIRS, num_steps=1, num_chains=1)
+    solution = solve(KEY, PAIRS, Sites(num_chains=1), num_steps=1)
     with pytest.raises(ValueError, match=r"init has one state a chain, shape \(chains, 144\), but its shape is"):
         solve(KEY, MaxCut(TORUS), num_steps=1, init=solution)

@@ -8,6 +8,7 @@ import pytest
 import discrax as dx
 from discrax.problems import MIS, Custom
 from discrax.solving import solve, solve_many
+from discrax.solving.searches import Anneal, Population, Sites, Temper
 
 from .instances import KEY, PLANTED, PROBLEM
 
@@ -20,40 +21,28 @@ pytestmark = pytest.mark.usefixtures("in_blocks_of_five_steps", "hands")
         ({"seconds": -1}, "seconds must be at least 0, but got -1"),
         ({"seconds": 1, "num_steps": 5}, "by seconds or by num_steps, not by both"),
         ({"num_steps": 0}, "num_steps must be at least 1"),
-        ({"num_chains": 0}, "num_chains must be at least 1"),
-        ({"method": "magic"}, "Unknown method 'magic'; known: auto, sites"),
-        ({"schedule": "slow", "method": "anneal"}, "Unknown schedule 'slow'"),
-        ({"method": "temper", "num_rungs": 1}, "num_rungs must be at least 2"),
-        ({"num_rounds": 0}, "num_rounds must be at least 1"),
-        ({"method": "sites", "sampler": "pas"}, "has no sampler"),
-        ({"sampler": "pass"}, "Unknown sampler 'pass'"),
-        ({"sampler": 3}, "sampler must be a name or a kernel"),
+        ({"search": "magic"}, "search must be one of auto, sites, anneal, temper, population, or of dx.searches"),
+        ({"search": ["anneal"]}, "search must be one of auto, sites"),
+        ({"search": 3}, "search must be one of auto, sites"),
+        ({"search": Sites}, r"search must be an object, so write Sites\(\) instead of Sites"),
+        ({"search": Anneal(sampler="pass")}, "Unknown sampler 'pass'"),
+        ({"search": Anneal(num_rounds=9), "num_steps": 8}, "num_rounds must be at most 8"),
         ({"init": np.zeros((2, 3), np.int8)}, "init has one state a chain"),
         ({"init": 5}, "init has one state a chain"),
         ({"init": np.full((2, 32), 7)}, r"init holds states of the problem, but: Codes must lie in 0\.\.1"),
         ({"init": np.zeros((2, 32))}, "init holds states of the problem, but: A state holds integer codes"),
-        ({"init": np.zeros((2, 32), np.int8), "num_chains": 3}, r"init has one state a chain, shape \(3, 32\)"),
+        ({"init": np.zeros((2, 32), np.int8), "search": Sites(num_chains=3)}, r"a chain, shape \(3, 32\)"),
         ({"seconds": np.nan}, "seconds must be finite"),
         ({"seconds": "long"}, "seconds must be real numbers"),
         ({"num_steps": 2.5}, "num_steps must be a whole number"),
-        ({"num_chains": True}, "num_chains must be a whole number"),
-        ({"method": ["anneal"]}, "Unknown method"),
-        ({"schedule": None}, "Unknown schedule None"),
-        # what a method has no use for is not dropped
-        ({"num_rungs": 8}, "num_rungs is for method='temper', but the method here is 'sites'"),
-        ({"num_rungs": 8, "method": "anneal"}, "num_rungs is for method='temper', but the method here is 'anneal'"),
-        ({"num_rounds": 2, "method": "temper"}, "num_rounds and reheat are for annealing, methods 'sites' and"),
-        ({"num_rounds": 2, "schedule": "tempering"}, "num_rounds and reheat are for annealing"),
-        ({"reheat": 0.5}, "reheat is where the rounds after the first begin, so it needs num_rounds"),
-        ({"reheat": 1.0, "num_rounds": 2}, "reheat must be at least 0 and less than 1"),
-        ({"reheat": np.nan, "num_rounds": 2}, "reheat must be finite"),
-        ({"schedule": "tempering", "method": "anneal"}, "'sites'; method='temper' tempers with a sampler"),
-        *(({"betas": betas}, "betas are two inverse temperatures, 0 < hot < cold, but got")
-          for betas in ((2.0, 1.0), (np.nan, 1.0), (1.0, np.inf), (0.0, 1.0), (1.0,), 3.0, "ab", (1j, 2))),
-        *(({"num_chains": 10**11, "method": method}, r"about [\d,]+ GiB, but there are [\d,]+ GiB; use fewer")
-          for method in ("sites", "anneal", "temper")),
-        ({"num_rungs": 10**9, "method": "temper"}, "on 1,000,000,000 rungs on 32 sites would take about"),
+        ({"callback": 3}, "callback must be a function of a report"),
+        # of too many chains
+        *(({"search": how}, r"about [\d,]+ GiB, but there are [\d,]+ GiB; use fewer num_chains")
+          for how in (Sites(10**11), Anneal(10**11), Anneal(10**11, sampler="pas"), Temper(10**11), Population(10**11))),
+        ({"search": Temper(num_rungs=10**10)}, "would take about .* fewer num_rungs"),
+        ({"search": Temper(num_rungs=10**9, sampler="pas")}, "would take about .* fewer num_rungs"),
     ],
+    ids=str,
 )  # fmt: skip
 def test_what_is_wrong_is_said_in_a_sentence(settings, message, as_a_user):
     with pytest.raises((ValueError, TypeError), match=message):
@@ -83,7 +72,7 @@ def test_what_is_no_problem(as_a_user):
 
 def test_states_without_a_number_are_no_solutions():
     problem = Custom(lambda e: jnp.where(e[0] > 0.5, jnp.nan, e.sum()), dx.Binary(6))
-    solution = solve(KEY, problem, seconds=0, num_chains=4)
+    solution = solve(KEY, problem, Anneal(num_chains=4), seconds=0)
     assert np.isfinite(solution.objective)
     assert solution.is_feasible
     assert solution.state[0] == 0
@@ -91,6 +80,6 @@ def test_states_without_a_number_are_no_solutions():
         with pytest.raises(
             ValueError, match="The objective must be a finite number somewhere, but at 80 random states"
         ):
-            solve(KEY, Custom(lambda e: e.sum() * nowhere, dx.Binary(6)), num_chains=4)  # noqa: B023
+            solve(KEY, Custom(lambda e: e.sum() * nowhere, dx.Binary(6)), Anneal(num_chains=4))  # noqa: B023
     with pytest.raises(ValueError, match="at the states of `init`, but at some it is not"):
         solve(KEY, problem, init=np.ones((2, 6), np.int8))

@@ -9,12 +9,13 @@ import pytest
 
 from discrax.problems import MIS, Graph, MaxCut, Partition
 from discrax.problems.generators import erdos_renyi, rb_model
-from discrax.solving import search, sites, solve, solve_many
+from discrax.solving import annealing, sites, solve, solve_many, tempering
 from discrax.solving.engine import Report
 from discrax.solving.padding import pad
 from discrax.solving.schedules import KINDS, BetaSchedule, make_schedule, suitable_betas
+from discrax.solving.searches import Anneal, Sites, Temper
 
-from .instances import CHECKERBOARD, KEY, PROBLEM, PROBLEMS, STEPS
+from .instances import BY_SAMPLER, CHECKERBOARD, KEY, PROBLEM, PROBLEMS, SITES, STEPS
 
 pytestmark = pytest.mark.usefixtures("in_blocks_of_five_steps", "hands")
 
@@ -40,15 +41,14 @@ def idle_sites(model, *, num_chains, seed, init, **_):
 @pytest.fixture
 def idle(monkeypatch):
     """Searches that do nothing."""
-    monkeypatch.setattr(search, "anneal", idle_anneal)
-    monkeypatch.setattr(search, "temper", idle_temper)
+    monkeypatch.setattr(annealing, "anneal", idle_anneal)
+    monkeypatch.setattr(tempering, "temper", idle_temper)
     monkeypatch.setattr(sites, "search_by_sites", idle_sites)
 
 
-def assert_solved(name, method, **settings):
+def assert_solved(name, search, num_steps=200):
     problem, best = PROBLEMS[name]
-    rungs = {"num_rungs": 4} if method == "temper" else {}
-    solution = solve(KEY, problem, method=method, **(STEPS | rungs | settings))
+    solution = solve(KEY, problem, search, num_steps=num_steps)
     assert solution.objective == pytest.approx(best)
     assert solution.is_feasible
     assert solution.is_complete
@@ -58,42 +58,43 @@ def assert_solved(name, method, **settings):
     return solution
 
 
-SEARCHES = [
-    pytest.param(name, method, marks=pytest.mark.slow if (name, method) in slow else [])
-    for slow in [[("partition", "temper"), ("custom", "temper")]]
-    for method in ("anneal", "temper", "sites")
+TEMPER = Temper(num_chains=4, sampler="pas", num_rungs=4)
+SEARCHES = [  # by samplers and by sites; replicas are in test_searches.py
+    pytest.param(name, search, marks=pytest.mark.slow if (name, search) in slow else [], id=f"{name}-{search.name}")
+    for slow in [[("partition", TEMPER), ("custom", TEMPER)]]
+    for search in (BY_SAMPLER, TEMPER, SITES)
     for name in PROBLEMS
-    if (name, method) != ("custom", "sites")
+    if (name, search) != ("custom", SITES)
 ]
 
 
-@pytest.mark.parametrize(("name", "method"), SEARCHES)
-def test_the_optimum_is_found(name, method):
-    assert_solved(name, method)
+@pytest.mark.parametrize(("name", "search"), SEARCHES)
+def test_the_optimum_is_found(name, search):
+    assert_solved(name, search)
 
 
-@pytest.mark.parametrize(("name", "method"), [each.values for each in SEARCHES])
-def test_the_optimum_is_not_found_by_a_search_that_does_nothing(name, method, idle):
+@pytest.mark.parametrize(("name", "search"), [each.values for each in SEARCHES])
+def test_the_optimum_is_not_found_by_a_search_that_does_nothing(name, search, idle):
     with pytest.raises(AssertionError):
-        assert_solved(name, method)
+        assert_solved(name, search)
 
 
 def test_a_function_has_no_sites_to_search_one_by_one():
-    with pytest.raises(ValueError, match="Only a problem with a quadratic or labelling model"):
-        solve(KEY, PROBLEMS["custom"][0], num_steps=10, method="sites")
+    with pytest.raises(ValueError, match=r"Only a problem with a plain model .* has none; use"):
+        solve(KEY, PROBLEMS["custom"][0], "sites", num_steps=10)
 
 
 @pytest.mark.parametrize(
     "sampler", ["dmala", *(pytest.param(name, marks=pytest.mark.slow) for name in ("rwm", "gwg", "dlmc", "gibbs"))]
 )
 def test_any_sampler_anneals(sampler):
-    solution = assert_solved("mis", "anneal", sampler=sampler, num_steps=600 if sampler == "dmala" else 3000)
-    assert (solution.method, solution.sampler) == ("anneal", sampler)
+    solution = assert_solved("mis", Anneal(num_chains=4, sampler=sampler), 600 if sampler == "dmala" else 3000)
+    assert (solution.search, solution.sampler) == ("anneal", sampler)
 
 
 def assert_all_solved(sizes):
     problems = [MIS(rb_model(size, 4, 0.25, seed=1, is_planted=True)) for size in sizes]
-    solutions = solve_many(KEY, problems, method="anneal", **(STEPS | {"num_steps": 600}))
+    solutions = solve_many(KEY, problems, BY_SAMPLER, num_steps=600)
     assert [s.objective for s in solutions] == sizes
     assert [len(s.state) for s in solutions] == [4 * size for size in sizes]
     assert all(s.is_feasible for s in solutions)
@@ -121,15 +122,15 @@ def test_sites_that_are_added_to_smaller_instances_are_frozen(monkeypatch):
             problem.model.value(states[:, : problem.space.num_sites]),
             rtol=1e-5,
         )
-    whole, seen = search.anneal, []
+    whole, seen = annealing.anneal, []
 
     def watched(*arguments, **settings):
         for reports in whole(*arguments, **settings):
             seen.extend(reports)
             yield reports
 
-    monkeypatch.setattr(search, "anneal", watched)
-    solve_many(KEY, problems, method="anneal", **STEPS)
+    monkeypatch.setattr(annealing, "anneal", watched)
+    solve_many(KEY, problems, BY_SAMPLER, **STEPS)
     assert [report.best_states[:, 20:].any() for report in seen[-3:]] == [False, True, True]
     assert not seen[-2].best_states[:, 28:].any()
 
@@ -137,20 +138,19 @@ def test_sites_that_are_added_to_smaller_instances_are_frozen(monkeypatch):
 @pytest.mark.slow
 def test_sparse_instances_of_different_size_share_a_program():
     sparse = [MaxCut(Graph.from_edges(np.stack([np.arange(n), (np.arange(n) + 1) % n], axis=1))) for n in (30, 40)]
-    cuts = solve_many(KEY, sparse, num_steps=1500, method="anneal", num_chains=8)
+    cuts = solve_many(KEY, sparse, Anneal(num_chains=8, sampler="pas"), num_steps=1500)
     assert [s.objective for s in cuts] == [30, 40]
 
 
 def test_the_same_key_gives_the_same_solution():
-    settings = STEPS | {"num_steps": 20, "method": "anneal"}
     keys = (KEY, KEY, jax.random.key(7))
-    first, second, other = (solve(key, PROBLEMS["maxcut"][0], **settings).state for key in keys)
+    first, second, other = (solve(key, PROBLEMS["maxcut"][0], BY_SAMPLER, num_steps=20).state for key in keys)
     np.testing.assert_array_equal(first, second)
     assert not np.array_equal(first, other)
 
 
 def test_history_grows_and_is_draw(tmp_path, reports_often):
-    solution = solve(KEY, PROBLEM, method="anneal", **STEPS)
+    solution = solve(KEY, PROBLEM, BY_SAMPLER, **STEPS)
     history = solution.history
     assert len(history) >= 3
     assert (np.diff(history.best) >= 0).all()
@@ -169,10 +169,10 @@ def test_history_grows_and_is_draw(tmp_path, reports_often):
 def test_first_states_are_taken():
     problem, best = PROBLEMS["maxcut"]
     init = np.stack([CHECKERBOARD, 1 - CHECKERBOARD, CHECKERBOARD]).astype(np.int8)
-    solution = solve(KEY, problem, seconds=0, method="anneal", init=init)
+    solution = solve(KEY, problem, "anneal", seconds=0, init=init)
     assert solution.num_chains == 3
     assert solution.objective == best
-    assert solve(KEY, problem, seconds=0, method="anneal", num_chains=3).objective < best
+    assert solve(KEY, problem, Anneal(num_chains=3), seconds=0).objective < best
 
 
 def test_schedules_end_where_they_should():
@@ -200,39 +200,39 @@ def test_tempering_begins_at_init(monkeypatch):
         yield from ()
 
     begun = []
-    monkeypatch.setattr(search, "temper", stopped)
+    monkeypatch.setattr(tempering, "temper", stopped)
     init = np.random.default_rng(0).integers(0, 2, (3, 32)).astype(np.int8)
-    solve(KEY, PROBLEM, num_steps=1, method="temper", init=init, num_rungs=4)
+    solve(KEY, PROBLEM, Temper(sampler="pas", num_rungs=4), num_steps=1, init=init)
     np.testing.assert_array_equal(begun[0], np.stack([init] * 4))
 
 
 def test_codes_beyond_127_are_kept():
     problem = Partition(erdos_renyi(300, 0.02, seed=0), 200)
     init = np.stack([np.random.default_rng(i).permutation(300) % 200 for i in range(2)])
-    for method in ("anneal", "sites"):
-        solution = solve(KEY, problem, seconds=0, method=method, init=init)
+    for search in ("anneal", "sites"):
+        solution = solve(KEY, problem, search, seconds=0, init=init)
         assert any(np.array_equal(solution.state, states) for states in init)
 
 
 @pytest.mark.slow
 def test_codes_beyond_127_are_searched():  # compiles the loops of all labels once more
     problem = Partition(erdos_renyi(300, 0.02, seed=0), 200)
-    assert solve(KEY, problem, num_steps=3, num_chains=2).state.max() > 127
+    assert solve(KEY, problem, Sites(num_chains=2), num_steps=3).state.max() > 127
 
 
 def test_partitions_are_solved_one_after_the_other():
     problems = [PROBLEMS["partition"][0], PROBLEMS["partition"][0]]
-    assert all(s.is_feasible for s in solve_many(KEY, problems, seconds=0, method="anneal"))
+    assert all(s.is_feasible for s in solve_many(KEY, problems, "anneal", seconds=0))
 
 
-def test_every_schedule_that_is_offered_is_taken_by_every_method():
+def test_every_schedule_that_is_offered_is_taken_by_every_search():
     from discrax.solving.commands import solve_file
 
     (offered,) = [p.__args__ for name, p in solve_file.__annotations__.items() if name == "schedule"]
     for schedule in offered:
-        assert solve(KEY, PROBLEM, num_steps=20, method="sites", schedule=schedule, num_chains=2).is_feasible
+        assert solve(KEY, PROBLEM, Sites(schedule=schedule, num_chains=2), num_steps=20).is_feasible
         if schedule != "tempering":
-            assert solve(KEY, PROBLEM, seconds=0, method="anneal", schedule=schedule).is_feasible
+            assert solve(KEY, PROBLEM, Anneal(schedule=schedule), seconds=0).is_feasible
             make_schedule(PROBLEM, schedule)
 
 
@@ -249,7 +249,7 @@ def test_a_ladder_moves_rungs_to_where_swaps_are_rare():
 
 def test_swaps_leave_the_law_of_all_rungs_alone():
     """Independent rungs of a two-state model, swapped: each rung keeps its own law."""
-    from discrax.solving.population import _exchange
+    from discrax.solving.places import _exchange
 
     from discrax.core.kernel import State
 
