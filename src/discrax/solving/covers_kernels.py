@@ -1,25 +1,27 @@
-"""Compiled loops of `covers.py`: sets of nodes that conflict along the edges of a graph.
+"""Compiled loops of `covers.py`: sets of nodes that conflict along the edges of a graph, by weights of edges.
 
-`seek_cover` is NuMVC (Cai, Su, Luo and Sattar, 2013), told of the set S and not of its complement, the vertex cover.
-Edges have weights w, at first 1. It keeps
+This is NuMVC (Cai, Su, Luo and Sattar, 2013), told of the set S and not of its complement, the vertex cover. Edges have
+weights w, at first 1. The loop keeps
 
-    t_v = sum of w over the edges between v and S,
+    key_v = sum of w over the edges between v and S,
 
-and holds S at one node more than the best set so far. An exchange takes in the node of least t, and drops an end of a
-random edge inside S: that of larger t, unless nothing around it has changed since it came. Then every edge inside S
+and holds S at one node more than the best set so far. An exchange takes in the node of least key, and drops an end of a
+random edge inside S: that of larger key, unless nothing around it has changed since it came. Then every edge inside S
 gains weight 1, which is how the search leaves what it cannot mend. Ties go to the node that has not changed for
 longest. When no edge is left inside, S is the new best. If the mean weight passes half the number of nodes, all weights
 are multiplied by 0.3 and rounded down, but not below 1.
 
-Graphs are rows of neighbours, or a matrix where more than one pair in 32 is joined: then a row is added at once. The
-least of an array is kept by blocks; only those that have changed are looked through. Members of S have IN added to
-their t or key, nodes that may not come in have HELD, so that the look for the least leaves both out.
+Graphs are rows of neighbours, `others[start[v]:start[v + 1]]`, where the weights stand beside and `twin` is the place
+of an edge in its other row; or a matrix of weights where more than one pair in 32 is joined: then a row is added at
+once. The least key is kept by blocks, and only blocks that are stale are looked through. Members of S have IN added to
+their keys, and a node that may not come in has HELD, so that the look for the least leaves both out.
+
+Functions have more than ten parameters where they work on more than ten arrays: plain arrays are what numba compiles
+well. Tuples of them made these loops three times slower.
 """
 
-from typing import NamedTuple
-
 import numpy as np
-from jaxtyping import Int32, Int64, Integer, UInt8, UInt64
+from jaxtyping import Int16, Int32, Int64, UInt8, UInt64
 
 from discrax.solving.sites_kernels import below, compiled, draw
 
@@ -28,254 +30,247 @@ MOST_WEIGHT = 32_000  # of an edge in a matrix of 16 bits
 FORGET = 0.3
 SIZE, CLOCK, BEST, DONE, CONFLICTS, LAST, TOTAL = range(7)  # places in `numbers`
 
-
-class Rows(NamedTuple):
-    """The graph: neighbours of v are `others[start[v]:start[v + 1]]`, or where row v of `matrix` is not 0."""
-
-    start: Int64[np.ndarray, " n_and_1"]
-    others: Int32[np.ndarray, " ends"]
-    twin: Int32[np.ndarray, " ends"]  # the place of the same edge in the other row
-    matrix: Integer[np.ndarray, "rows columns"]  # has no rows where there are too many nodes
-
-
-class Keys(NamedTuple):
-    """An array whose least is wanted, by blocks, and how long ago each node changed."""
-
-    key: Int32[np.ndarray, " padded"]
-    age: Int64[np.ndarray, " padded"]
-    least: Int32[np.ndarray, " blocks"]
-    is_stale: UInt8[np.ndarray, " blocks"]
-
-
-class Members(NamedTuple):
-    """S as a list, and the place of each member in it."""
-
-    nodes: Int32[np.ndarray, " n_and_1"]
-    place: Int32[np.ndarray, " n"]
+Starts = Int64[np.ndarray, " n_and_1"]
+Ends = Int32[np.ndarray, " ends"]
+Matrix = Int16[np.ndarray, "rows padded"]
+KeysOfNodes = Int32[np.ndarray, " padded"]
+Ages = Int64[np.ndarray, " padded"]
+Leasts = Int32[np.ndarray, " blocks"]
+Stale = UInt8[np.ndarray, " blocks"]
+Numbers = Int64[np.ndarray, " numbers"]
+Nodes = Int32[np.ndarray, " n"]
+Flags = UInt8[np.ndarray, " n"]
+Inside = Int32[np.ndarray, "3 edges"]  # two ends, and the place in `others`
+Stream = UInt64[np.ndarray, " 2"]
 
 
 @compiled
-def least(keys: Keys) -> int:
+def find_least(key: KeysOfNodes, age: Ages, leasts: Leasts, stale: Stale) -> int:
     """The node of least key, the oldest of several."""
-    blocks = keys.key.reshape(-1, BLOCK)
+    blocks = key.reshape(-1, BLOCK)
     smallest = np.int32(2147483647)
-    for b in range(len(keys.least)):
-        if keys.is_stale[b]:
-            keys.is_stale[b] = 0
+    for b in range(len(leasts)):
+        if stale[b]:
+            stale[b] = 0
             m = blocks[b, 0]
             for j in range(BLOCK):
                 x = blocks[b, j]
                 m = x if x < m else m
-            keys.least[b] = m
-        x = keys.least[b]
+            leasts[b] = m
+    for b in range(len(leasts)):
+        x = leasts[b]
         smallest = x if x < smallest else smallest
     best, oldest = 0, np.int64(9223372036854775807)
-    for b in range(len(keys.least)):
-        if keys.least[b] == smallest:
+    for b in range(len(leasts)):
+        if leasts[b] == smallest:
             for j in range(BLOCK):
-                v = b * BLOCK + j
-                if blocks[b, j] == smallest and keys.age[v] < oldest:
-                    best, oldest = v, keys.age[v]
+                if blocks[b, j] == smallest:
+                    v = b * BLOCK + j
+                    if age[v] < oldest:
+                        best, oldest = v, age[v]
     return best
 
 
 @compiled
-def change(keys: Keys, node: int, by: int) -> None:
-    """Adds to the key of a node."""
-    keys.key[node] += np.int32(by)
-    keys.is_stale[node // BLOCK] = 1
+def add_row(matrix: Matrix, u: int, key: KeysOfNodes, stale: Stale) -> None:
+    """Adds row u to the keys."""
+    row = matrix[u]
+    for j in range(len(row)):
+        key[j] += row[j]
+    for b in range(len(stale)):
+        stale[b] = 1
 
 
 @compiled
-def join(members: Members, numbers: Int64[np.ndarray, " numbers"], node: int) -> None:
+def take_row(matrix: Matrix, u: int, key: KeysOfNodes, stale: Stale) -> None:
+    """Takes row u from the keys."""
+    row = matrix[u]
+    for j in range(len(row)):
+        key[j] -= row[j]
+    for b in range(len(stale)):
+        stale[b] = 1
+
+
+@compiled
+def join(members: Nodes, place: Nodes, numbers: Numbers, node: int) -> None:
     """Puts a node into the list of members."""
-    members.nodes[numbers[SIZE]] = node
-    members.place[node] = numbers[SIZE]
+    members[numbers[SIZE]] = node
+    place[node] = numbers[SIZE]
     numbers[SIZE] += 1
 
 
 @compiled
-def part(members: Members, numbers: Int64[np.ndarray, " numbers"], node: int) -> None:
+def part(members: Nodes, place: Nodes, numbers: Numbers, node: int) -> None:
     """Takes a node from the list of members."""
     numbers[SIZE] -= 1
-    last = members.nodes[numbers[SIZE]]
-    members.nodes[members.place[node]] = last
-    members.place[last] = members.place[node]
+    last = members[numbers[SIZE]]
+    members[place[node]] = last
+    place[last] = place[node]
 
 
-class CoverState(NamedTuple):
-    """What `seek_cover` changes. `weights` are those of edges, in the order of `others`, or the matrix holds them."""
-
-    keys: Keys
-    members: Members
-    weights: Int32[np.ndarray, " ends"]
-    may_leave: UInt8[np.ndarray, " n"]
-    inside: Int32[np.ndarray, "3 edges"]  # two ends, and the place in `others`
-    numbers: Int64[np.ndarray, " numbers"]
-    best: UInt8[np.ndarray, " n"]
-    stream: UInt64[np.ndarray, " 2"]
-
-
+# Numba compiles plain arrays well, and structures of them badly: each array is a parameter.
 @compiled
-def note_inside(state: CoverState, u: int, v: int, edge: int) -> None:
-    """An edge has both its ends in S now."""
-    count = state.numbers[CONFLICTS]
-    state.inside[0, count], state.inside[1, count], state.inside[2, count] = u, v, edge
-    state.numbers[CONFLICTS] = count + 1
-    state.may_leave[v] = 1
-
-
-@compiled
-def enter(rows: Rows, state: CoverState, u: int) -> None:
-    """Takes node u into S."""
-    keys, t = state.keys, state.keys.key
-    if len(rows.matrix):
-        row = rows.matrix[u]
-        for i in range(state.numbers[SIZE]):
-            v = state.members.nodes[i]
-            if row[v] > 0:
-                note_inside(state, u, v, 0)
-        for j in range(len(row)):
-            t[j] += row[j]
-        keys.is_stale[:] = 1
+def enter(
+    start: Starts, others: Ends, matrix: Matrix, weights: Ends, key: KeysOfNodes, stale: Stale, members: Nodes,
+    may_leave: Flags, inside: Inside, numbers: Numbers, u: int,
+) -> None:  # fmt: skip
+    """Adds the weights of edges of u to the keys, and notes edges that are now inside S."""
+    count = numbers[CONFLICTS]
+    if len(matrix):
+        for i in range(numbers[SIZE]):
+            v = members[i]
+            if matrix[u, v] > 0:
+                inside[0, count], inside[1, count] = u, v
+                count += 1
+                may_leave[v] = 1
+        add_row(matrix, u, key, stale)
     else:
-        for e in range(rows.start[u], rows.start[u + 1]):
-            v = rows.others[e]
-            t[v] += state.weights[e]
-            keys.is_stale[v // BLOCK] = 1
-            if t[v] >= IN:
-                note_inside(state, u, v, e)
-    change(keys, u, IN)
-    join(state.members, state.numbers, u)
-    state.may_leave[u] = 0
-    keys.age[u] = state.numbers[CLOCK]
-    state.numbers[CLOCK] += 1
+        for e in range(start[u], start[u + 1]):
+            v = others[e]
+            x = key[v] + weights[e]
+            key[v] = x
+            stale[v // BLOCK] = 1
+            if x >= IN:
+                inside[0, count], inside[1, count], inside[2, count] = u, v, e
+                count += 1
+                may_leave[v] = 1
+    numbers[CONFLICTS] = count
+    key[u] += IN
+    stale[u // BLOCK] = 1
+    may_leave[u] = 0
 
 
 @compiled
-def leave(rows: Rows, state: CoverState, v: int) -> None:
-    """Drops node v from S."""
-    keys, t = state.keys, state.keys.key
-    part(state.members, state.numbers, v)
-    change(keys, v, -IN)
-    if len(rows.matrix):
-        row = rows.matrix[v]
-        for j in range(len(row)):
-            t[j] -= row[j]
-        for i in range(state.numbers[SIZE]):
-            u = state.members.nodes[i]
-            if row[u] > 0:
-                state.may_leave[u] = 1
-        keys.is_stale[:] = 1
+def leave(
+    start: Starts, others: Ends, matrix: Matrix, weights: Ends, key: KeysOfNodes, stale: Stale, members: Nodes,
+    may_leave: Flags, size: int, v: int,
+) -> None:  # fmt: skip
+    """Takes the weights of edges of v from the keys."""
+    key[v] -= IN
+    stale[v // BLOCK] = 1
+    if len(matrix):
+        take_row(matrix, v, key, stale)
+        for i in range(size):
+            if matrix[v, members[i]] > 0:
+                may_leave[members[i]] = 1
     else:
-        for e in range(rows.start[v], rows.start[v + 1]):
-            u = rows.others[e]
-            t[u] -= state.weights[e]
-            keys.is_stale[u // BLOCK] = 1
-            if t[u] >= IN:
-                state.may_leave[u] = 1
-    keys.age[v] = state.numbers[CLOCK]
-    state.numbers[CLOCK] += 1
-    state.numbers[LAST] = v
+        for e in range(start[v], start[v + 1]):
+            u = others[e]
+            x = key[u] - weights[e]
+            key[u] = x
+            stale[u // BLOCK] = 1
+            if x >= IN:
+                may_leave[u] = 1
 
 
 @compiled
-def choose_leaver(state: CoverState) -> int:
-    """The end of a random edge inside S that had better go."""
-    bits, a, b = draw(state.stream[0], state.stream[1])
-    state.stream[0], state.stream[1] = a, b
-    i = below(bits, state.numbers[CONFLICTS])
-    u, v = state.inside[0, i], state.inside[1, i]
-    if state.may_leave[u] == 0:
+def choose_leaver(inside: Inside, i: int, may_leave: Flags, key: KeysOfNodes, age: Ages) -> int:
+    """The end of edge i inside S that had better go."""
+    u, v = inside[0, i], inside[1, i]
+    if may_leave[u] == 0:
         return v
-    if state.may_leave[v] == 0:
+    if may_leave[v] == 0:
         return u
-    t, age = state.keys.key, state.keys.age
-    return u if t[u] > t[v] or (t[u] == t[v] and age[u] < age[v]) else v
+    return u if key[u] > key[v] or (key[u] == key[v] and age[u] < age[v]) else v
 
 
 @compiled
-def weigh(rows: Rows, state: CoverState) -> bool:
+def weigh(
+    twin: Ends, matrix: Matrix, weights: Ends, key: KeysOfNodes, inside: Inside, numbers: Numbers, gone: int
+) -> bool:
     """Forgets the edges of the node that left, and makes those inside S heavier. Whether one is as heavy as can be."""
-    inside, gone, i, is_full = state.inside, state.numbers[LAST], 0, False
-    while i < state.numbers[CONFLICTS]:
+    i, count, is_full = 0, numbers[CONFLICTS], False
+    while i < count:
         u, v, e = inside[0, i], inside[1, i], inside[2, i]
-        if gone in (u, v):
-            last = state.numbers[CONFLICTS] - 1
-            for k in range(3):
-                inside[k, i] = inside[k, last]
-            state.numbers[CONFLICTS] = last
+        if u == gone or v == gone:
+            count -= 1
+            inside[0, i], inside[1, i], inside[2, i] = inside[0, count], inside[1, count], inside[2, count]
             continue
-        if len(rows.matrix):
-            rows.matrix[u, v] += 1
-            rows.matrix[v, u] += 1
-            is_full |= rows.matrix[u, v] >= MOST_WEIGHT
+        if len(matrix):
+            matrix[u, v] += 1
+            matrix[v, u] += 1
+            is_full |= matrix[u, v] >= MOST_WEIGHT
         else:
-            state.weights[e] += 1
-            state.weights[rows.twin[e]] += 1
-        state.keys.key[u] += 1  # of members, which are not looked at
-        state.keys.key[v] += 1
-        state.numbers[TOTAL] += 1
+            weights[e] += 1
+            weights[twin[e]] += 1
+        key[u] += 1  # of members, which are not looked at
+        key[v] += 1
+        numbers[TOTAL] += 1
         i += 1
+    numbers[CONFLICTS] = count
     return is_full
 
 
 @compiled
-def forget(rows: Rows, state: CoverState) -> None:
+def forget(
+    start: Starts, others: Ends, matrix: Matrix, weights: Ends, key: KeysOfNodes, stale: Stale, members: Nodes,
+    numbers: Numbers,
+) -> None:  # fmt: skip
     """Makes the weights of edges smaller."""
-    t, total, n = state.keys.key, 0, len(state.best)
-    for u in range(n):
-        t[u] = 0
-    if len(rows.matrix):
-        for u in range(n):
-            row = rows.matrix[u]
-            for j in range(len(row)):
-                if row[j] > 0:
-                    row[j] = max(1, int(FORGET * row[j]))
-                    total += row[j]
-    else:
-        for e in range(len(state.weights)):
-            state.weights[e] = max(1, int(FORGET * state.weights[e]))
-            total += state.weights[e]
-    for i in range(state.numbers[SIZE]):
-        u = state.members.nodes[i]
-        t[u] += IN
-        if len(rows.matrix):
-            row = rows.matrix[u]
-            for j in range(len(row)):
-                t[j] += row[j]
+    total, n = np.int64(0), len(members)
+    key[:n] = 0
+    for u in range(len(matrix)):
+        for j in range(n):
+            if matrix[u, j] > 0:
+                matrix[u, j] = max(1, int(FORGET * matrix[u, j]))
+                total += matrix[u, j]
+    for e in range(len(weights)):
+        weights[e] = max(1, int(FORGET * weights[e]))
+        total += weights[e]
+    for i in range(numbers[SIZE]):
+        u = members[i]
+        key[u] += IN
+        if len(matrix):
+            add_row(matrix, u, key, stale)
         else:
-            for e in range(rows.start[u], rows.start[u + 1]):
-                t[rows.others[e]] += state.weights[e]
-    state.numbers[TOTAL] = total // 2
-    state.keys.is_stale[:] = 1
+            for e in range(start[u], start[u + 1]):
+                key[others[e]] += weights[e]
+    numbers[TOTAL] = total // 2
+    stale[:] = 1
 
 
+# Numba compiles plain arrays well, and structures of them badly: each array is a parameter.
 @compiled
-def seek_cover(rows: Rows, state: CoverState, count: int, target: int) -> None:
-    """So many exchanges, or fewer if `target` nodes are found or no set can be larger."""
-    numbers, keys = state.numbers, state.keys
-    n, num_edges = len(state.best), max(1, len(rows.twin) // 2)
+def seek_cover(
+    start: Starts, others: Ends, twin: Ends, matrix: Matrix, weights: Ends, key: KeysOfNodes, age: Ages, leasts: Leasts,
+    stale: Stale, members: Nodes, place: Nodes, may_leave: Flags, inside: Inside, numbers: Numbers, best: Flags,
+    stream: Stream, count: int,
+) -> None:  # fmt: skip
+    """So many exchanges, or fewer if no set can be larger than the best one."""
+    n, most = len(best), 0.5 * len(best) * max(1, len(twin) // 2)
+    a, b = stream[0], stream[1]
     for _ in range(count):
         grows = numbers[CONFLICTS] == 0
         held = -1 if grows else numbers[LAST]
         if held >= 0:
-            change(keys, held, HELD)
-        u = least(keys)
+            key[held] += HELD
+            stale[held // BLOCK] = 1
+        u = find_least(key, age, leasts, stale)
         if held >= 0:
-            change(keys, held, -HELD)
-        if grows and keys.key[u] > 0 and numbers[SIZE] > numbers[BEST]:
+            key[held] -= HELD
+            stale[held // BLOCK] = 1
+        if grows and key[u] > 0 and numbers[SIZE] > numbers[BEST]:
             numbers[BEST] = numbers[SIZE]
             for j in range(n):
-                state.best[j] = keys.key[j] >= IN
-        if keys.key[u] >= IN or numbers[BEST] >= target:
+                best[j] = key[j] >= IN
+        if key[u] >= IN:
             numbers[DONE] = 1
-            return
-        enter(rows, state, u)
+            break
+        enter(start, others, matrix, weights, key, stale, members, may_leave, inside, numbers, u)
+        join(members, place, numbers, u)
+        age[u] = numbers[CLOCK]
+        numbers[CLOCK] += 1
         if grows:
             numbers[LAST] = -1
             continue
-        leave(rows, state, choose_leaver(state))
-        is_full = weigh(rows, state)
-        if is_full or numbers[TOTAL] > 0.5 * n * num_edges:
-            forget(rows, state)
+        bits, a, b = draw(a, b)
+        v = choose_leaver(inside, below(bits, numbers[CONFLICTS]), may_leave, key, age)
+        part(members, place, numbers, v)
+        leave(start, others, matrix, weights, key, stale, members, may_leave, numbers[SIZE], v)
+        age[v] = numbers[CLOCK]
+        numbers[CLOCK] += 1
+        numbers[LAST] = v
+        is_full = weigh(twin, matrix, weights, key, inside, numbers, v)
+        if is_full or numbers[TOTAL] > most:
+            forget(start, others, matrix, weights, key, stale, members, numbers)
+    stream[0], stream[1] = a, b

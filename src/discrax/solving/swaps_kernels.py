@@ -6,134 +6,145 @@ After Wu, Hao and Glover (2012). With
 
 a move takes in the node of least key, the oldest of several, and drops those that conflict with it; these may not come
 back for a few moves. When the best set since the last start has not grown for `patience` moves, it starts anew, in
-another order of nodes. How graphs and keys are stored is told in `covers_kernels.py`.
+another order of nodes. How graphs and keys are stored is told in `covers_kernels.py`; the matrix holds zeros and ones.
+`held` are lists of nodes to let go of, by the move when, in a ring: the first of each, and `next_held` after a node.
 """
 
-from typing import NamedTuple
-
 import numpy as np
-from jaxtyping import Int32, Int64, UInt8, UInt64
+from jaxtyping import Int32
 
 from discrax.solving.covers_kernels import (
-    BEST, BLOCK, CLOCK, DONE, HELD, IN, SIZE, Keys, Members, Rows, change, join, least, part,
+    BEST,
+    BLOCK,
+    CLOCK,
+    HELD,
+    IN,
+    SIZE,
+    Ages,
+    Ends,
+    Flags,
+    KeysOfNodes,
+    Leasts,
+    Matrix,
+    Nodes,
+    Numbers,
+    Stale,
+    Starts,
+    Stream,
+    find_least,
+    join,
+    part,
 )  # fmt: skip
 from discrax.solving.sites_kernels import below, compiled, draw
 
 RING = 1024  # moves that a node may be held for, at most
 VALUE, LOCAL_BEST, SINCE = range(4, 7)  # more places in `numbers`
 
-
-class SwapState(NamedTuple):
-    """What `swap` changes. `held` are lists of nodes to let go of, by the move when, in a ring."""
-
-    keys: Keys
-    members: Members
-    weights: Int32[np.ndarray, " n"]  # of nodes
-    held: Int32[np.ndarray, " ring"]
-    next_held: Int32[np.ndarray, " n"]
-    numbers: Int64[np.ndarray, " numbers"]
-    best: UInt8[np.ndarray, " n"]
-    stream: UInt64[np.ndarray, " 2"]
+Ring = Int32[np.ndarray, " ring"]
 
 
 @compiled
-def spread(rows: Rows, keys: Keys, u: int, weight: int) -> None:
-    """Adds to the keys of all neighbours of u."""
-    if len(rows.matrix):
-        row, key = rows.matrix[u], keys.key
-        for j in range(len(row)):
-            key[j] += np.int32(weight) * row[j]
-        keys.is_stale[:] = 1
+def spread(
+    start: Starts, others: Ends, matrix: Matrix, key: KeysOfNodes, stale: Stale, u: int, weight: np.int32
+) -> None:
+    """Adds a weight to the keys of all neighbours of u."""
+    if len(matrix):
+        for j in range(len(key)):
+            key[j] += weight * matrix[u, j]
+        for b in range(len(stale)):
+            stale[b] = 1
     else:
-        for e in range(rows.start[u], rows.start[u + 1]):
-            keys.key[rows.others[e]] += np.int32(weight)
-            keys.is_stale[rows.others[e] // BLOCK] = 1
+        for e in range(start[u], start[u + 1]):
+            key[others[e]] += weight
+            stale[others[e] // BLOCK] = 1
 
 
+# Numba compiles plain arrays well, and structures of them badly: each array is a parameter.
 @compiled
-def drop(rows: Rows, state: SwapState, v: int, moves: int) -> None:
+def drop(
+    start: Starts, others: Ends, matrix: Matrix, weights: Nodes, key: KeysOfNodes, age: Ages, stale: Stale,
+    members: Nodes, place: Nodes, held: Ring, next_held: Nodes, numbers: Numbers, v: int, moves: int,
+) -> None:  # fmt: skip
     """Drops v from S, and holds it for so many moves."""
-    clock = state.numbers[CLOCK]
-    part(state.members, state.numbers, v)
-    spread(rows, state.keys, v, -state.weights[v])
-    change(state.keys, v, HELD - IN)
-    when = (clock + moves) % RING
-    state.next_held[v] = state.held[when]
-    state.held[when] = v
-    state.keys.age[v] = clock
-    state.numbers[VALUE] -= state.weights[v]
+    part(members, place, numbers, v)
+    spread(start, others, matrix, key, stale, v, -weights[v])
+    key[v] += HELD - IN
+    stale[v // BLOCK] = 1
+    when = (numbers[CLOCK] + moves) % RING
+    next_held[v] = held[when]
+    held[when] = v
+    age[v] = numbers[CLOCK]
+    numbers[VALUE] -= weights[v]
 
 
 @compiled
-def let_go(state: SwapState, when: int) -> None:
+def let_go(key: KeysOfNodes, stale: Stale, held: Ring, next_held: Nodes, when: int) -> None:
     """Nodes whose time is over may come in again."""
-    v = state.held[when]
+    v = held[when]
     while v >= 0:
-        change(state.keys, v, -HELD)
-        v = state.next_held[v]
-    state.held[when] = -1
+        key[v] -= HELD
+        stale[v // BLOCK] = 1
+        v = next_held[v]
+    held[when] = -1
 
 
 @compiled
-def start_anew(rows: Rows, state: SwapState) -> None:
+def start_anew(
+    weights: Nodes, key: KeysOfNodes, age: Ages, stale: Stale, held: Ring, numbers: Numbers, stream: Stream
+) -> None:
     """Empties S; ages become random, so that the way back is another one."""
-    n, key, a, b = len(state.best), state.keys.key, state.stream[0], state.stream[1]
-    for when in range(RING):
-        state.held[when] = -1
-    for v in range(n):
-        key[v] = -state.weights[v]
+    a, b = stream[0], stream[1]
+    held[:] = -1
+    for v in range(len(weights)):
+        key[v] = -weights[v]
         bits, a, b = draw(a, b)
-        state.keys.age[v] = -np.int64(bits >> np.uint64(2))
-    state.stream[0], state.stream[1] = a, b
-    state.numbers[SIZE] = state.numbers[VALUE] = state.numbers[SINCE] = 0
-    state.numbers[LOCAL_BEST] = 0
-    state.keys.is_stale[:] = 1
+        age[v] = -np.int64(bits >> np.uint64(2))
+    stream[0], stream[1] = a, b
+    numbers[SIZE] = numbers[VALUE] = numbers[SINCE] = numbers[LOCAL_BEST] = 0
+    stale[:] = 1
 
 
+# Numba compiles plain arrays well, and structures of them badly: each array is a parameter.
 @compiled
-def drop_conflicts(rows: Rows, state: SwapState, u: int) -> None:
-    """Drops the members that conflict with u."""
-    numbers, nodes = state.numbers, state.members.nodes
-    bits, a, b = draw(state.stream[0], state.stream[1])
-    state.stream[0], state.stream[1] = a, b
-    moves = 7 + below(bits, min(RING - 8, numbers[SIZE] + 1))
-    if len(rows.matrix):
-        i = 0
-        while i < numbers[SIZE]:
-            if rows.matrix[u, nodes[i]] > 0:
-                drop(rows, state, nodes[i], moves)
-            else:
-                i += 1
-    else:
-        for e in range(rows.start[u], rows.start[u + 1]):
-            if state.keys.key[rows.others[e]] >= IN - HELD:
-                drop(rows, state, rows.others[e], moves)
-
-
-@compiled
-def swap(rows: Rows, state: SwapState, count: int, patience: int, target: int) -> None:
-    """So many moves, or fewer if a set of weight `target` is found."""
-    numbers, keys = state.numbers, state.keys
+def swap(
+    start: Starts, others: Ends, matrix: Matrix, weights: Nodes, key: KeysOfNodes, age: Ages, leasts: Leasts,
+    stale: Stale, members: Nodes, place: Nodes, held: Ring, next_held: Nodes, numbers: Numbers, best: Flags,
+    stream: Stream, count: int, patience: int,
+) -> None:  # fmt: skip
+    """So many moves."""
     for _ in range(count):
-        let_go(state, numbers[CLOCK] % RING)
-        u = least(keys)
-        if keys.key[u] >= 0 and numbers[VALUE] > numbers[LOCAL_BEST]:
+        let_go(key, stale, held, next_held, numbers[CLOCK] % RING)
+        u = find_least(key, age, leasts, stale)
+        if key[u] >= 0 and numbers[VALUE] > numbers[LOCAL_BEST]:
             numbers[LOCAL_BEST], numbers[SINCE] = numbers[VALUE], 0
             if numbers[VALUE] > numbers[BEST]:
                 numbers[BEST] = numbers[VALUE]
-                for j in range(len(state.best)):
-                    state.best[j] = keys.key[j] >= IN - HELD
-                if numbers[BEST] >= target:
-                    numbers[DONE] = 1
-                    return
+                for j in range(len(best)):
+                    best[j] = key[j] >= IN - HELD // 2
         numbers[CLOCK] += 1
         numbers[SINCE] += 1
-        if keys.key[u] >= HELD // 2 or numbers[SINCE] > patience:
-            start_anew(rows, state)
+        if key[u] >= HELD // 2 or numbers[SINCE] > patience:
+            start_anew(weights, key, age, stale, held, numbers, stream)
             continue
-        drop_conflicts(rows, state, u)
-        change(keys, u, IN)
-        spread(rows, keys, u, state.weights[u])
-        join(state.members, numbers, u)
-        keys.age[u] = numbers[CLOCK]
-        numbers[VALUE] += state.weights[u]
+        bits, a, b = draw(stream[0], stream[1])
+        stream[0], stream[1] = a, b
+        moves = 7 + below(bits, min(RING - 8, numbers[SIZE] + 1))
+        if len(matrix):
+            i = 0
+            while i < numbers[SIZE]:
+                v = members[i]
+                if matrix[u, v] > 0:
+                    drop(start, others, matrix, weights, key, age, stale, members, place, held, next_held, numbers, v, moves)  # noqa: E501  # fmt: skip
+                else:
+                    i += 1
+        else:
+            for e in range(start[u], start[u + 1]):
+                v = others[e]
+                if key[v] >= IN - HELD // 2:
+                    drop(start, others, matrix, weights, key, age, stale, members, place, held, next_held, numbers, v, moves)  # noqa: E501  # fmt: skip
+        spread(start, others, matrix, key, stale, u, weights[u])
+        key[u] += IN
+        stale[u // BLOCK] = 1
+        join(members, place, numbers, u)
+        age[u] = numbers[CLOCK]
+        numbers[VALUE] += weights[u]
