@@ -5,8 +5,8 @@ After Wu, Hao and Glover (2012). With
     key_v = (weight of the nodes of S that conflict with v) - w_v,
 
 a move takes in the node of least key, the oldest of several, and drops those that conflict with it; these may not come
-back for a few moves. When the best set since the last start has not grown for `patience` moves, it starts anew, in
-another order of nodes. How graphs and keys are stored is told in `covers_kernels.py`; the matrix holds zeros and ones.
+back for a few moves. When the best set since the last start has not grown for `patience` moves, it starts anew, from
+a random node. How graphs and keys are stored is told in `covers_kernels.py`; the matrix holds zeros and ones.
 `held` are lists of nodes to let go of, by the move when, in a ring: the first of each, and `next_held` after a node.
 """
 
@@ -123,12 +123,13 @@ def swap(
                     best[j] = key[j] >= IN - HELD // 2
         numbers[CLOCK] += 1
         numbers[SINCE] += 1
-        if key[u] >= HELD // 2 or numbers[SINCE] > patience:
-            start_anew(weights, key, age, stale, held, numbers, stream)
-            continue
         bits, a, b = draw(stream[0], stream[1])
         stream[0], stream[1] = a, b
-        moves = 7 + below(bits, min(RING - 8, numbers[SIZE] + 1))
+        if key[u] >= HELD // 2 or numbers[SINCE] > patience:
+            start_anew(weights, key, age, stale, held, numbers, stream)
+            u = below(bits, len(best))
+        size = numbers[SIZE]
+        moves = min(7, 1 + size // 2) + below(bits, min(RING - 8, size + 1))
         if len(matrix):
             i = 0
             while i < numbers[SIZE]:
