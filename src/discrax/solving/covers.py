@@ -28,6 +28,10 @@ _SLICE = 0.03  # seconds between looks at the clock
 _ROUND = 200_000  # exchanges of a chain
 _SHARES_OF_SWAPS = (0.1, 0.5)  # of a chain's exchanges, where few and where many pairs conflict
 _MANY_CONFLICTS = 0.2  # of all pairs
+_MEAN_WEIGHTS = (
+    0.5,
+    0.1,
+)  # of edges, for each node: more are made smaller; by turns of chains, where graphs are sparse
 _PATIENCE = 10_000  # moves without a larger set, or ten for each node, before swaps start anew
 _MOST_NODES_OF_A_MATRIX = 4096
 _LEAST_DENSITY_OF_A_MATRIX = 1 / 32
@@ -145,7 +149,7 @@ class _Sets:
             words = streams(self._seed, 2 * self._num_chains)
             for i in range(self._num_chains):
                 first = None if begin is None else begin[i]
-                self._chains.append(_Chain(graph, words[2 * i : 2 * i + 2], first))
+                self._chains.append(_Chain(graph, words[2 * i : 2 * i + 2], first, i))
 
     def _without_conflicts(self, x: Integer[np.ndarray, " n"]) -> UInt8[np.ndarray, " n"]:
         """A set less nodes that conflict, light ones first to go."""
@@ -243,7 +247,9 @@ class _Arrays:
 class _Cover(_Arrays):
     """Weights of edges, as in `covers_kernels.py`."""
 
-    def __init__(self, graph: _Graph, stream: UInt64[np.ndarray, " 2"], init: UInt8[np.ndarray, " n"] | None):
+    def __init__(
+        self, graph: _Graph, stream: UInt64[np.ndarray, " 2"], init: UInt8[np.ndarray, " n"] | None, number: int = 0
+    ):
         super().__init__(graph, stream, init)
         n, m = graph.num_nodes, graph.num_edges
         self.key[:n] = 0
@@ -251,6 +257,7 @@ class _Cover(_Arrays):
         self.matrix = graph.matrix()
         self.weights = np.ones(0 if graph.has_matrix else 2 * m, np.int32)
         self.may_leave, self.inside = np.zeros(n, np.uint8), np.zeros((3, m + 1), np.int32)
+        self.most = round(_MEAN_WEIGHTS[0 if graph.has_matrix else number % 2] * n * m) + m
 
     def run(self, count: int) -> None:
         """So many exchanges."""
@@ -258,7 +265,7 @@ class _Cover(_Arrays):
         covers.seek_cover(
             graph.start, graph.others, graph.twin, self.matrix, self.weights, self.key, self.age, self.leasts,
             self.stale, self.members, self.place, self.may_leave, self.inside, self.numbers, self.best, self.stream,
-            count,
+            count, self.most,
         )  # fmt: skip
 
 
@@ -285,10 +292,12 @@ class _Swaps(_Arrays):
 class _Chain:
     """One chain: both searches in turn, or swaps alone where weights differ."""
 
-    def __init__(self, graph: _Graph, words: UInt64[np.ndarray, "2 2"], init: UInt8[np.ndarray, " n"] | None):
+    def __init__(
+        self, graph: _Graph, words: UInt64[np.ndarray, "2 2"], init: UInt8[np.ndarray, " n"] | None, number: int
+    ):
         has_cover = not graph.is_weighted and graph.num_edges <= _MOST_EDGES_OF_COVERS
         self._unit, self._count = graph.unit, 0
-        self._cover = _Cover(graph, words[0], init) if has_cover else None
+        self._cover = _Cover(graph, words[0], init, number) if has_cover else None
         self._swaps = _Swaps(graph, words[1], init)
         share = _SHARES_OF_SWAPS[int(graph.num_edges > _MANY_CONFLICTS * graph.num_nodes**2 / 2)]
         self._num_covers = round((1 - share) * _ROUND) if has_cover else 0

@@ -8,8 +8,8 @@ weights w, at first 1. The loop keeps
 and holds S at one node more than the best set so far. An exchange takes in the node of least key, and drops an end of a
 random edge inside S: that of larger key, unless nothing around it has changed since it came. Then every edge inside S
 gains weight 1, which is how the search leaves what it cannot mend. Ties go to the node that has not changed for
-longest. When no edge is left inside, S is the new best. If the mean weight passes half the number of nodes, all weights
-are multiplied by 0.3 and rounded down, but not below 1.
+longest. When no edge is left inside, S is the new best. If all weights together pass `most`, they are multiplied by
+0.3 and rounded down, but not below 1.
 
 Graphs are rows of neighbours, `others[start[v]:start[v + 1]]`, where the weights stand beside and `twin` is the place
 of an edge in its other row; or a matrix of weights where more than one pair in 32 is joined: then a row is added at
@@ -234,10 +234,10 @@ def forget(
 def seek_cover(
     start: Starts, others: Ends, twin: Ends, matrix: Matrix, weights: Ends, key: KeysOfNodes, age: Ages, leasts: Leasts,
     stale: Stale, members: Nodes, place: Nodes, may_leave: Flags, inside: Inside, numbers: Numbers, best: Flags,
-    stream: Stream, count: int,
+    stream: Stream, count: int, most: int,
 ) -> None:  # fmt: skip
-    """So many exchanges, or fewer if no set can be larger than the best one."""
-    n, most = len(best), 0.5 * len(best) * max(1, len(twin) // 2)
+    """So many exchanges, or fewer if no set can be larger than the best one; weights add up to at most `most`."""
+    n = len(best)
     a, b = stream[0], stream[1]
     for _ in range(count):
         grows = numbers[CONFLICTS] == 0
