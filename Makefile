@@ -14,6 +14,7 @@ test: check
 	$(BIN)/pytest -n 2 --dist loadfile -m "not slow"
 
 # Three workers on two cores: some tests wait for programs that they kill.
+# DISCRAX_TESTS_REPEATS=full repeats kills, half-written files and hostile calls several times as often.
 test-slow: $(INSTALLED)
 	$(BIN)/pytest -n 3 --dist worksteal -m slow
 

@@ -4,9 +4,12 @@ What was compiled once is not compiled again: programs lie in `.pytest_cache`, w
 the next run find them. A fresh clone has none. DISCRAX_TESTS_COMPILED names another folder.
 
 Most of the time goes into compiling. Programs are compiled with little optimisation, which takes a third less and is as
-right. Tests that compare two programs bit for bit or run for long are marked `optimised` or slow: they are compiled as
-users' programs are. What a test costs depends on what others compiled before it, so many slow ones are found by
-measuring: `slow.txt` lists them.
+right. A module that compares programs bit for bit which only optimisation makes alike, or that runs for long, says
+`pytestmark = pytest.mark.optimised`: it is compiled as users' programs are. The choice is the module's, since its tests
+share fixtures, and holds for the programs that its tests start.
+
+What a test costs depends on what others compiled before it, so many slow ones are found by measuring: `slow.txt` lists
+them.
 """
 
 import os
@@ -23,7 +26,7 @@ _LARGEST = 2 * 2**30  # bytes of programs that are kept
 _ROOMS = ["core", "data", "targets", "samplers", "adaptation", "curvature", "exact", "diagnostics", "sampling"]
 _ROOMS += ["problems", "solving", "learn"]
 
-_COMPILED_PLAINLY = ("conformance/", "invariance/")  # also what is slow there: many programs, short runs
+_PLAIN = "JAX_DISABLE_MOST_OPTIMIZATIONS"
 
 # Whoever imports discrax first gets the checks; the process that only hands out tests to workers never does.
 install_import_hook([f"discrax.{room}" for room in _ROOMS], "strict_types.check")
@@ -50,12 +53,11 @@ def pytest_collection_modifyitems(config, items):
     listed = set((here / "slow.txt").read_text().splitlines())
     for item in items:
         name = f"{item.path.relative_to(here).as_posix()}::{item.nodeid.partition('::')[2]}"
-        if name.startswith(_COMPILED_PLAINLY):
-            item.add_marker("plain")
         if name in listed:
             listed.remove(name)
             item.add_marker("slow")
-            item.add_marker("plain")
+        if any(mark.name == "optimised" for mark in item.own_markers):
+            raise pytest.UsageError(f"{name} is marked as optimised, but modules are, by `pytestmark`")
     if listed and config.args == config.getini("testpaths") and not config.option.keyword:
         raise pytest.UsageError(f"tests/slow.txt names tests that do not exist: {', '.join(sorted(listed))}")
 
@@ -66,10 +68,10 @@ def pytest_runtest_setup(item):
 
     from discrax.core import programs
 
-    with_care = item.get_closest_marker("slow") and not item.get_closest_marker("plain")
-    is_plain = not item.get_closest_marker("optimised") and not with_care
+    is_plain = not item.get_closest_marker("optimised")
     if is_plain != jax.config.read("jax_disable_most_optimizations"):
         jax.config.update("jax_disable_most_optimizations", is_plain)
-        jax.clear_caches()  # no program is used by tests of both kinds
+        jax.clear_caches()  # no program is used by modules of both kinds
         programs._programs.clear()
         programs._executables.clear()
+    os.environ[_PLAIN] = "1" if is_plain else "0"  # for programs that the test starts

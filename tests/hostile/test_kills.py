@@ -5,15 +5,11 @@ import signal
 import pytest
 
 from hostile import kills
+from repeats import repeats
 
 
 @pytest.mark.parametrize(
-    ("program", "number"),
-    [
-        ("dx.solve, site by site", signal.SIGTERM),
-        pytest.param("learn.pcd", signal.SIGINT, marks=pytest.mark.slow),
-        ("learn.pcd", signal.SIGKILL),
-    ],
+    ("program", "number"), [("dx.solve, site by site", signal.SIGTERM), ("learn.pcd", signal.SIGKILL)]
 )
 def test_a_program_ends_with_what_it_has(program, number):
     """Each comes within four seconds of the start; after a SIGKILL training goes on."""
@@ -24,7 +20,10 @@ def test_a_program_ends_with_what_it_has(program, number):
 @pytest.mark.slow
 @pytest.mark.parametrize("program", [program.name for program in kills.PROGRAMS])
 def test_every_long_program_ends_with_what_it_has(program):
-    for kill in kills.run(2, workers=1, seed=0, only=program, seconds=6.0):
+    """One signal each, by turns SIGINT, SIGTERM and SIGKILL; or two at random."""
+    turn = [each.name for each in kills.PROGRAMS].index(program)
+    signals = repeats((kills.SIGNALS[turn % 3],), kills.SIGNALS)
+    for kill in kills.run(repeats(1, 2), workers=1, seed=turn, only=program, seconds=6.0, signals=signals):
         assert kill.wrong is None, f"{kill.signal} after {kill.after:.1f} s: {kill.wrong}\n{kill.said}"
 
 

@@ -15,7 +15,8 @@ from types import TracebackType
 
 import discrax
 
-from .scene import LIBRARIES, Scene
+from .scene import LIBRARIES
+from .things import Scene
 
 SOURCE = str(Path(discrax.__file__).parent)
 SECONDS = 60  # a call has this long

@@ -12,6 +12,8 @@ import pytest
 import discrax as dx
 from discrax.samplers.balancing import get_balancing
 
+pytestmark = pytest.mark.optimised  # runs for long
+
 N = 800
 RANGES = {"C1": (0.25, 0.75), "C2": (0.15, 0.85), "C3": (0.05, 0.95)}
 PRINTED_LBP = {

@@ -1,4 +1,4 @@
-"""Programs that worker processes share, and a Ray cluster on the loopback for the tests that want one."""
+"""A Ray cluster on the loopback for the tests that want one."""
 
 import contextlib
 import os
@@ -10,25 +10,11 @@ import tempfile
 import time
 from pathlib import Path
 
-import jax
 import pytest
 
 # A token of its own: nothing of the user's is read, and nobody else can use the cluster. Ray reads the mode once, when
 # it is imported, so it is set before any test imports it.
 os.environ.update({"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)})
-
-
-@pytest.fixture(scope="session", autouse=True)
-def shared_programs():
-    """What was compiled here, the processes that tests start need not compile again."""
-    with pytest.MonkeyPatch.context() as environment:
-        for name in (
-            "compilation_cache_dir",
-            "persistent_cache_min_compile_time_secs",
-            "persistent_cache_min_entry_size_bytes",
-        ):
-            environment.setenv(f"JAX_{name.upper()}", str(getattr(jax.config, f"jax_{name}")))
-        yield
 
 
 @pytest.fixture(scope="session")

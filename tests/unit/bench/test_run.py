@@ -16,8 +16,6 @@ from discrax.bench.plan.suite import Size
 from discrax.bench.report.write import write_report
 from discrax.sampling.folder import FolderPlace
 
-pytestmark = pytest.mark.optimised  # other processes compile as users do, and numbers are compared bit for bit
-
 HERE = Path(__file__).parent
 SUITE = str(HERE / "tiny_suite.py")
 _NOT_COMPARED = ("seconds", "time", "microseconds", "ESS_t", "ESS_all_t")

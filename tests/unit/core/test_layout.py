@@ -16,6 +16,8 @@ from discrax.core.observers import Draws, Stats
 TARGET = dx.targets.Ising.graph(nx.wheel_graph(6), np.linspace(-0.8, 0.6, 10), 0.2)
 CHAINS, DRAWS, THINNING = 3, 4, 2
 
+pytestmark = pytest.mark.optimised  # a loop in turns is another program, compared bit for bit
+
 
 @pytest.mark.parametrize("name", ["chromatic", "dmala"])
 def test_draws_are_those_of_steps_one_by_one(name, monkeypatch):
@@ -39,7 +41,6 @@ def test_draws_are_those_of_steps_one_by_one(name, monkeypatch):
     assert len(np.unique(np.asarray(chunk.handed[0]).reshape(-1, TARGET.space.num_sites), axis=0)) > 3
 
 
-@pytest.mark.optimised
 @pytest.mark.parametrize("thinning", [1, 6])
 def test_steps_that_share_a_turn_of_the_loop_are_the_same(thinning):
     target, keys = dx.targets.Ising.lattice((3, 4), 0.3, 0.1), random.split(jax.random.key(1), 3)

@@ -35,9 +35,6 @@ def _linear(parameters, e):
 MODEL = from_function(_linear, np.zeros(4, np.float32), Binary(4))  # one, so that all runs share a program
 
 
-pytestmark = pytest.mark.optimised  # quick and slow tests are compared bit for bit with one undisturbed run
-
-
 @pytest.fixture(scope="module")
 def undisturbed():
     return pcd(KEY, MODEL, DATA, **SETTINGS)

@@ -1,13 +1,9 @@
 """Runs in a folder: killed anywhere they end as if nothing had happened, and whatever goes wrong is a sentence."""
 
 import os
-import random
 import signal
-import subprocess
 import sys
-import textwrap
-import time
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 
 import jax
 import jax.numpy as jnp
@@ -21,58 +17,13 @@ from discrax.core.devices import Devices
 from discrax.core.files import UnusableFile
 from discrax.sampling.fingerprint import surroundings
 from discrax.sampling.folder import FolderPlace
-from discrax.sampling.run_files import read_npz
 from discrax.sampling.stored_array import StoredArray, draw_blocks, import_zarr, write_draws
 from discrax.sampling.together import sample_together
+from repeats import repeats
 
 from ..faulty_files import faulty_files
 from ..helpers import OneFlip
-
-KEY = jax.random.key(0)
-TARGET = targets.Ising.graph(np.array([[0, 1], [1, 2], [2, 3]]), 0.5, 0.2)
-# One length of chunks for all tests, so that they share their programs.
-SHORT = {"num_chains": 3, "num_warmup": 20, "num_samples": 30, "chunk_size": 10}
-
-
-def sample(folder=None, sampler=None, target=TARGET, key=KEY, **changes):
-    return dx.sample(key, target, OneFlip() if sampler is None else sampler, folder=folder, **SHORT | changes)
-
-
-def assert_same(one, other):
-    for name in ("draws", "warmup_draws"):
-        before, after = getattr(one, name), getattr(other, name)
-        assert (before is None) == (after is None)
-        if before is not None:
-            assert before.dtype == after.dtype
-            np.testing.assert_array_equal(before, after)
-    for name in ("stats", "warmup_stats"):
-        before, after = getattr(one, name), getattr(other, name)
-        assert set(before) == set(after)
-        for key, values in before.items():
-            np.testing.assert_array_equal(values, after[key], err_msg=key)
-    np.testing.assert_array_equal(one.states.x, other.states.x)
-    assert (one.is_complete, one.num_draws) == (other.is_complete, other.num_draws)
-    assert list(map(str, one.reports)) == list(map(str, other.reports))
-
-
-class Killed(BaseException):
-    """Nobody catches it, as nobody catches SIGKILL."""
-
-
-@contextmanager
-def dying(monkeypatch, method: str, number: int):
-    """The n-th call of a method of the place where chunks are stored is the end of the process."""
-    original, left = getattr(FolderPlace, method), [number]
-
-    def die(self, *arguments):
-        left[0] -= 1
-        if left[0] == 0:
-            raise Killed
-        return original(self, *arguments)
-
-    with monkeypatch.context() as patch, suppress(Killed):
-        patch.setattr(FolderPlace, method, die)
-        yield
+from .folders import KEY, assert_same, dying, sample
 
 
 @pytest.fixture(scope="module")
@@ -201,7 +152,7 @@ def test_runs_that_share_a_program_survive_together(tmp_path, monkeypatch, keep)
         run(tmp_path, models[:1] * 2)
 
 
-@pytest.mark.parametrize("count", [3, pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [3, pytest.param(repeats(25, 100), id="many", marks=pytest.mark.slow)])
 def test_a_half_written_file_costs_a_chunk_at_most(tmp_path, whole, count):
     with faulty_files(tmp_path / "counted") as faults:
         sample(tmp_path / "counted", keep_warmup=True)
@@ -210,86 +161,6 @@ def test_a_half_written_file_costs_a_chunk_at_most(tmp_path, whole, count):
         with faulty_files(folder, "dead", at=each), suppress(OSError, ValueError):
             sample(folder, keep_warmup=True)
         assert_same(whole, sample(folder, keep_warmup=True))
-
-
-@pytest.mark.optimised
-@pytest.mark.parametrize(
-    "sampler", ["pas", *(pytest.param(name, marks=pytest.mark.slow) for name in ("dmala", "gibbs"))]
-)
-def test_tuning_goes_on_where_it_was(tmp_path, monkeypatch, sampler):
-    """The capacity of `pas` grows in warm-up, at borders of chunks that the clock has no say in."""
-    target = targets.Ising.lattice((10, 10), 0.1)
-    settings = {"target": target, "num_warmup": 150, "sampler": sampler}
-    with dying(monkeypatch, "commit", 3):
-        sample(tmp_path, **settings)
-    if sampler == "pas":
-        first = dx.samplers.pas().prepare(target, tuning=True)[0].capacity
-        assert read_npz(tmp_path / "state-0.npz")[0]["capacity"] > first
-    with dying(monkeypatch, "write", 3):
-        sample(tmp_path, **settings)
-    result, expected = sample(tmp_path, **settings), sample(**settings)
-    assert_same(expected, result)
-    for one, other in zip(jax.tree.leaves(expected.kernel), jax.tree.leaves(result.kernel), strict=True):
-        np.testing.assert_array_equal(one, other)
-
-
-LATTICE, LONG = ((6, 6), 0.2), {"num_chains": 4, "num_warmup": 300, "num_samples": 1000, "keep_warmup": True}
-SERVER = """
-    import os, sys
-    import jax
-    jax.config.update("jax_compilation_cache_dir", sys.argv[1])
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
-    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
-    import zarr.codecs
-    import discrax as dx
-    from discrax.sampling.folder import FolderPlace
-    sample, lattice = dx.sample, dx.targets.Ising.lattice  # all is imported here, once
-
-    for method in ("write", "commit"):
-        def announce(self, *arguments, original=getattr(FolderPlace, method)):
-            print("now", flush=True)
-            return original(self, *arguments)
-        setattr(FolderPlace, method, announce)
-    for folder in sys.stdin:
-        child = os.fork()
-        if not child:
-            sample(jax.random.key(0), lattice(*LATTICE), sys.argv[2], chunk_size=50, folder=folder.strip(), **LONG)
-            os._exit(0)
-        print("child", child, flush=True)
-        print("ended", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
-"""
-
-
-@pytest.mark.optimised
-@pytest.mark.parametrize(("count", "sampler"), [(2, "dmala"), pytest.param(50, "pas", marks=pytest.mark.slow)])
-def test_kills_change_nothing(tmp_path, count, sampler):
-    """SIGKILL in or soon after a write of one of the next chunks, each time; runs that end are followed by others.
-
-    A server imports the library once and forks a child for every kill.
-    """
-    rng, kills, finished = random.Random(0), 0, 0
-    code = textwrap.dedent(SERVER).replace("*LATTICE", f"*{LATTICE}").replace("**LONG", f"**{LONG}")
-    command = [sys.executable, "-W", "ignore", "-c", code, os.environ["DISCRAX_TESTS_COMPILED"], sampler]
-    is_running = True
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
-        while kills < count or is_running:
-            print(tmp_path / str(finished), file=server.stdin, flush=True)
-            _, child = server.stdout.readline().split()
-            left = rng.randrange(1, 8) if kills < count else 10**6
-            while not (said := server.stdout.readline()).startswith("ended"):
-                assert said == "now\n"
-                left -= 1
-                if left == 0:
-                    time.sleep(rng.uniform(0, 0.02))
-                    with suppress(ProcessLookupError):  # it has ended
-                        os.kill(int(child), signal.SIGKILL)
-            code = int(said.split()[1])
-            assert code in (0, -signal.SIGKILL)
-            kills, finished, is_running = kills + (code != 0), finished + (code == 0), code != 0
-        server.stdin.close()
-    expected = dx.sample(KEY, targets.Ising.lattice(*LATTICE), sampler, **LONG)
-    for number in range(finished):
-        assert_same(expected, dx.load(tmp_path / str(number)))
 
 
 # --- going on ---

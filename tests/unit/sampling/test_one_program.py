@@ -11,6 +11,8 @@ import discrax as dx
 from discrax.core import programs
 from discrax.core.driver import run_chunk
 
+pytestmark = pytest.mark.optimised  # one program and two, compared bit for bit
+
 TARGET = dx.targets.Ising.lattice((3, 4), coupling=0.2, field=0.1)
 
 
@@ -61,7 +63,6 @@ def test_two_programs_where_one_would_not_do(compiled_chunks, settings, chunks):
     assert compiled_chunks == chunks
 
 
-@pytest.mark.optimised
 def test_the_draws_are_those_of_two_programs():
     """A user's length of chunks makes two."""
     shared, apart = sample(), sample(chunk_size=50)

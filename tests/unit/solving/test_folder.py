@@ -19,6 +19,7 @@ from discrax.core.files import UnusableFile
 from discrax.problems import MIS, Custom, MaxCut
 from discrax.problems.generators import erdos_renyi, rb_model
 from discrax.solving import Solution, clock, folder, search, solve, solve_many, solver
+from repeats import repeats
 
 from ..faulty_files import faulty_files
 from .clocks import Hands
@@ -211,7 +212,7 @@ CHILD = """
 @pytest.mark.slow
 def test_kills_leave_a_whole_file(tmp_path):
     """SIGKILL in or soon after a write: what is there is read, and never gets worse."""
-    count = 15
+    count = repeats(5, 15)
     rng, problem, best = random.Random(0), MaxCut(erdos_renyi(200, 0.1, seed=0)), -np.inf
     for kills in range(count + 1):
         command = [sys.executable, "-c", textwrap.dedent(CHILD), str(tmp_path)]

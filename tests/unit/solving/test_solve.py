@@ -1,48 +1,22 @@
-"""`solve`: what it finds, what it returns, and how it ends.
+"""`solve`: what it finds and what it returns. How it ends is in `test_endings.py`.
 
 The instances are larger than repair can manage: a search that returns its first states fails the same assertions.
 """
 
-import json
-import signal
-
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
-import discrax as dx
-from discrax.problems import MIS, QUBO, Custom, Graph, MaxClique, MaxCut, Partition
+from discrax.problems import MIS, Graph, MaxCut, Partition
 from discrax.problems.generators import erdos_renyi, rb_model
-from discrax.solving import annealing, clock, search, sites, solve, solve_many, solver
+from discrax.solving import search, sites, solve, solve_many
 from discrax.solving.engine import Report
 from discrax.solving.padding import pad
 from discrax.solving.schedules import KINDS, BetaSchedule, make_schedule, suitable_betas
-from discrax.solving.sites_chains import BinaryChains
 
-from .clocks import Hands
+from .instances import CHECKERBOARD, KEY, PROBLEM, PROBLEMS, STEPS
 
-KEY = jax.random.key(2)
-STEPS = {"num_steps": 200, "num_chains": 4}  # few chains: of many first states, repair makes an optimum of one
-PLANTED = rb_model(8, 4, 0.25, seed=1, is_planted=True)  # 32 nodes; the largest independent set has 8
-_SITE = np.arange(32).reshape(4, 8)
-TORUS = Graph.from_edges(
-    np.concatenate([np.stack([_SITE, np.roll(_SITE, 1, axis)], -1).reshape(-1, 2) for axis in (0, 1)])
-)  # all of its 64 edges can be cut
-CHECKERBOARD = (_SITE // 8 + _SITE).ravel() % 2
-_SIGNS = 2 * np.random.default_rng(0).integers(0, 2, 32) - 1
-_CLIQUES = [5 * part + np.stack(np.triu_indices(5, 1), 1) for part in range(3)]
-HIDDEN = np.random.default_rng(1).integers(0, 2, 16)
-# A problem, and its best objective.
-PROBLEMS = {
-    "mis": (MIS(PLANTED), 8),
-    "clique": (MaxClique(PLANTED.complement()), 8),
-    "maxcut": (MaxCut(TORUS), 64),
-    "partition": (Partition(Graph.from_edges(np.concatenate([*_CLIQUES, [[0, 5], [6, 10], [11, 1]]])), 3), 3),
-    "qubo": (QUBO(np.zeros(32), TORUS.edges, -_SIGNS[TORUS.edges].prod(1).astype(float), vartype="SPIN"), -64),
-    "custom": (Custom(lambda e: -jnp.square(e - HIDDEN).sum(), dx.Binary(16)), 0),
-}
-PROBLEM, _ = PROBLEMS["mis"]
+pytestmark = pytest.mark.usefixtures("in_blocks_of_five_steps", "hands")
 
 
 def idle_report(states):
@@ -61,29 +35,6 @@ def idle_temper(key, target, sampler, x, schedule, clock, *_):
 def idle_sites(model, *, num_chains, seed, init, **_):
     n, levels = (model.num_nodes, model.num_labels) if hasattr(model, "num_nodes") else (model.num_sites, 2)
     yield idle_report(np.random.default_rng(seed).integers(0, levels, (num_chains, n)).astype(np.int8))
-
-
-@pytest.fixture(autouse=True)
-def in_blocks_of_five_steps(monkeypatch):
-    """One program for searches of any length, and few calls of it."""
-    monkeypatch.setattr(annealing, "_BLOCKS", 1)
-    monkeypatch.setattr(annealing, "_LONGEST_BLOCK", 5)
-
-
-@pytest.fixture(autouse=True)
-def hands(monkeypatch):
-    """Time stands still, unless a test turns it: how often a search reports does not depend on the machine."""
-    hands = Hands()
-    monkeypatch.setattr(solver, "Clock", hands.make)
-    return hands
-
-
-@pytest.fixture
-def reports_often(monkeypatch, hands):
-    """Every look at the clock takes a millisecond, and reports come after twenty looks."""
-    hands.tick = 1e-3
-    monkeypatch.setattr(clock, "_SECONDS_BETWEEN_REPORTS", 0.02)
-    monkeypatch.setattr(clock, "_SHARE_OF_REPORTS", 1.0)
 
 
 @pytest.fixture
@@ -215,46 +166,6 @@ def test_history_grows_and_is_draw(tmp_path, reports_often):
         history.energy  # noqa: B018
 
 
-def test_seconds_are_kept(monkeypatch, hands):  # those of sampling, whatever a step costs: test_clock.py
-    anneal = BinaryChains.anneal
-
-    def slow(self, betas, low, high):
-        hands.time += 1e-3 * len(betas)
-        anneal(self, betas, low, high)
-
-    monkeypatch.setattr(BinaryChains, "anneal", slow)
-    solution = solve(KEY, PROBLEM, seconds=1.0, num_chains=1, method="sites")
-    assert 0.8 < solution.seconds < 1.1
-    assert 200 < solution.num_steps <= 1000
-
-
-@pytest.mark.parametrize("method", ["anneal", "sites"])
-def test_no_time_at_all_gives_the_repaired_init(method):
-    solution = solve(KEY, PROBLEM, seconds=0, method=method)
-    assert solution.is_feasible
-    assert solution.num_steps == 0
-    assert len(solution.history) == 0
-
-
-def test_an_interruption_keeps_the_best_so_far(monkeypatch, tmp_path, reports_often):
-    whole = search.anneal
-
-    def interrupted(*arguments, **settings):
-        for count, reports in enumerate(whole(*arguments, **settings)):
-            if count == 2:
-                raise KeyboardInterrupt
-            yield reports
-
-    monkeypatch.setattr(search, "anneal", interrupted)
-    solution = solve(KEY, PROBLEM, method="anneal", **STEPS)
-    assert not solution.is_complete
-    assert solution.is_feasible
-    assert len(solution.history) == 2
-    written = json.loads(solution.save(tmp_path / "deep" / "solution.json").read_text())
-    assert written["objective"] == solution.objective
-    assert written["is_complete"] is False
-
-
 def test_first_states_are_taken():
     problem, best = PROBLEMS["maxcut"]
     init = np.stack([CHECKERBOARD, 1 - CHECKERBOARD, CHECKERBOARD]).astype(np.int8)
@@ -281,73 +192,6 @@ def test_schedules_end_where_they_should():
     np.testing.assert_allclose(scaled, 100, rtol=0.05)  # ties of gains fall differently
     with pytest.raises(ValueError, match="0 < hot < cold"):
         make_schedule(PROBLEM, betas=(2.0, 1.0))
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"seconds": -1}, "seconds must be at least 0, but got -1"),
-        ({"seconds": 1, "num_steps": 5}, "by seconds or by num_steps, not by both"),
-        ({"num_steps": 0}, "num_steps must be at least 1"),
-        ({"num_chains": 0}, "num_chains must be at least 1"),
-        ({"method": "magic"}, "Unknown method 'magic'; known: auto, sites"),
-        ({"schedule": "slow", "method": "anneal"}, "Unknown schedule 'slow'"),
-        ({"method": "temper", "num_rungs": 1}, "num_rungs must be at least 2"),
-        ({"num_rounds": 0}, "num_rounds must be at least 1"),
-        ({"method": "sites", "sampler": "pas"}, "has no sampler"),
-        ({"sampler": "pass"}, "Unknown sampler 'pass'"),
-        ({"sampler": 3}, "sampler must be a name or a kernel"),
-        ({"init": np.zeros((2, 3), np.int8)}, "init has one state a chain"),
-        ({"init": 5}, "init has one state a chain"),
-        ({"init": np.full((2, 32), 7)}, r"init holds states of the problem, but: Codes must lie in 0\.\.1"),
-        ({"init": np.zeros((2, 32))}, "init holds states of the problem, but: A state holds integer codes"),
-        ({"init": np.zeros((2, 32), np.int8), "num_chains": 3}, r"init has one state a chain, shape \(3, 32\)"),
-        ({"seconds": np.nan}, "seconds must be finite"),
-        ({"seconds": "long"}, "seconds must be real numbers"),
-        ({"num_steps": 2.5}, "num_steps must be a whole number"),
-        ({"num_chains": True}, "num_chains must be a whole number"),
-        ({"method": ["anneal"]}, "Unknown method"),
-        ({"schedule": None}, "Unknown schedule None"),
-        # what a method has no use for is not dropped
-        ({"num_rungs": 8}, "num_rungs is for method='temper', but the method here is 'sites'"),
-        ({"num_rungs": 8, "method": "anneal"}, "num_rungs is for method='temper', but the method here is 'anneal'"),
-        ({"num_rounds": 2, "method": "temper"}, "num_rounds and reheat are for annealing, methods 'sites' and"),
-        ({"num_rounds": 2, "schedule": "tempering"}, "num_rounds and reheat are for annealing"),
-        ({"reheat": 0.5}, "reheat is where the rounds after the first begin, so it needs num_rounds"),
-        ({"reheat": 1.0, "num_rounds": 2}, "reheat must be at least 0 and less than 1"),
-        ({"reheat": np.nan, "num_rounds": 2}, "reheat must be finite"),
-        ({"schedule": "tempering", "method": "anneal"}, "'sites'; method='temper' tempers with a sampler"),
-        *(({"betas": betas}, "betas are two inverse temperatures, 0 < hot < cold, but got")
-          for betas in ((2.0, 1.0), (np.nan, 1.0), (1.0, np.inf), (0.0, 1.0), (1.0,), 3.0, "ab", (1j, 2))),
-        *(({"num_chains": 10**11, "method": method}, r"about [\d,]+ GiB, but there are [\d,]+ GiB; use fewer")
-          for method in ("sites", "anneal", "temper")),
-        ({"num_rungs": 10**9, "method": "temper"}, "on 1,000,000,000 rungs on 32 sites would take about"),
-    ],
-)  # fmt: skip
-def test_what_is_wrong_is_said_in_a_sentence(settings, message, as_a_user):
-    with pytest.raises((ValueError, TypeError), match=message):
-        solve(KEY, PROBLEM, **settings)
-
-
-@pytest.mark.parametrize("key", [0, np.int64(3), 1.5, None, "key", jax.random.split(KEY, 3)], ids=type)
-def test_keys_of_the_wrong_kind(key, as_a_user):
-    with pytest.raises(TypeError, match="key must be one JAX key, such as"):
-        solve(key, PROBLEM, num_steps=1)
-
-
-def test_what_is_no_problem(as_a_user):
-    wanted = "must be a problem, such as discrax.problems.MIS"
-    for given in (PLANTED, MIS, "mis", None, np.eye(3)):
-        with pytest.raises(TypeError, match=wanted):
-            solve(KEY, given)
-    with pytest.raises(TypeError, match="use solve_many"):
-        solve(KEY, [PROBLEM])
-    with pytest.raises(TypeError, match="use solve"):
-        solve_many(KEY, PROBLEM)
-    with pytest.raises(TypeError, match=wanted):
-        solve_many(KEY, [PROBLEM, PLANTED])
-    with pytest.raises(ValueError, match="init has an array of states for each problem, but got 1 for 2 problems"):
-        solve_many(KEY, [PROBLEM] * 2, init=[np.zeros((2, 32), np.int8)])
 
 
 def test_tempering_begins_at_init(monkeypatch):
@@ -392,100 +236,6 @@ def test_every_schedule_that_is_offered_is_taken_by_every_method():
             make_schedule(PROBLEM, schedule)
 
 
-def test_states_without_a_number_are_no_solutions():
-    problem = Custom(lambda e: jnp.where(e[0] > 0.5, jnp.nan, e.sum()), dx.Binary(6))
-    solution = solve(KEY, problem, seconds=0, num_chains=4)
-    assert np.isfinite(solution.objective)
-    assert solution.is_feasible
-    assert solution.state[0] == 0
-    for nowhere in (jnp.nan, jnp.inf):
-        with pytest.raises(
-            ValueError, match="The objective must be a finite number somewhere, but at 80 random states"
-        ):
-            solve(KEY, Custom(lambda e: e.sum() * nowhere, dx.Binary(6)), num_chains=4)  # noqa: B023
-    with pytest.raises(ValueError, match="at the states of `init`, but at some it is not"):
-        solve(KEY, problem, init=np.ones((2, 6), np.int8))
-
-
-def test_a_signal_ends_the_search_with_what_it_has(monkeypatch):
-    from discrax.solving.history import History
-
-    add, before = History.add, signal.getsignal(signal.SIGTERM)
-
-    def told_to_end(self, *arguments):
-        add(self, *arguments)
-        signal.raise_signal(signal.SIGTERM)
-
-    monkeypatch.setattr(History, "add", told_to_end)
-    for method in ("sites", "anneal"):
-        solution = solve(KEY, PROBLEM, method=method, **STEPS)
-        assert not solution.is_complete
-        assert solution.is_feasible
-        assert len(solution.history) == 2  # the one with the signal, and the last
-    assert signal.getsignal(signal.SIGTERM) == before
-
-
-def test_signals_in_repair_lose_nothing(monkeypatch):
-    repair = MaxCut.repair
-    for times in (1, 2):  # the second does not wait for repair
-
-        def repaired(self, x, times=times):
-            for _ in range(times):
-                signal.raise_signal(signal.SIGTERM)
-            return repair(self, x)
-
-        monkeypatch.setattr(MaxCut, "repair", repaired)
-        solution = solve(KEY, PROBLEMS["maxcut"][0], num_steps=5, method="sites", num_chains=2)
-        assert not solution.is_complete
-        assert solution.objective == PROBLEMS["maxcut"][0].objective(solution.state) > 0
-
-
-def test_a_second_signal_in_the_search_keeps_the_last_report(monkeypatch):
-    whole = search.anneal
-
-    def impatient(*arguments, **settings):
-        yield next(whole(*arguments, **settings))
-        signal.raise_signal(signal.SIGINT)
-        signal.raise_signal(signal.SIGINT)
-
-    monkeypatch.setattr(search, "anneal", impatient)
-    solution = solve(KEY, PROBLEM, method="anneal", **STEPS)
-    assert not solution.is_complete
-    assert solution.num_steps > 0
-
-
-def test_memory_that_runs_out_on_the_way_ends_the_search(monkeypatch):
-    whole = search.anneal
-
-    def growing(*arguments, **settings):
-        yield next(whole(*arguments, **settings))
-        raise MemoryError
-
-    monkeypatch.setattr(search, "anneal", growing)
-    with pytest.warns(UserWarning, match="does not fit into memory; use fewer num_chains, or method='sites'"):
-        solution = solve(KEY, PROBLEM, method="anneal", **STEPS)
-    assert not solution.is_complete
-
-    def too_large(*_, **__):
-        raise MemoryError
-        yield
-
-    monkeypatch.setattr(search, "anneal", too_large)
-    with pytest.raises(ValueError, match="A search of 4 chains does not fit into memory"):
-        solve(KEY, PROBLEM, method="anneal", **STEPS)
-
-
-def test_an_objective_that_takes_long_gets_fewer_chains(monkeypatch, hands):
-    def slow(self, x):
-        hands.time += 0.05
-        return np.zeros(np.shape(x)[:-1])
-
-    monkeypatch.setattr(Custom, "objective", slow)
-    monkeypatch.setattr(search, "anneal", lambda *arguments, **settings: iter(()))
-    assert solve(KEY, PROBLEMS["custom"][0], seconds=10.0).num_chains == 1
-    assert solve(KEY, PROBLEMS["custom"][0], seconds=10.0, num_chains=7).num_chains == 7
-
-
 def test_a_ladder_moves_rungs_to_where_swaps_are_rare():
     from discrax.solving.tempering import tune_ladder
 
@@ -513,14 +263,3 @@ def test_swaps_leave_the_law_of_all_rungs_alone():
     counts = np.asarray(state.x[..., 0]).mean(axis=1)
     assert np.abs(counts - chance).max() < 5 * np.sqrt(0.25 / chains)
     assert not np.array_equal(np.asarray(state.x[..., 0]), x)  # they did move
-
-
-def test_an_interruption_ends_all_that_is_left(monkeypatch):
-    def interrupted(*_, **__):
-        raise KeyboardInterrupt
-        yield
-
-    monkeypatch.setattr(sites, "search_by_sites", interrupted)
-    solutions = solve_many(KEY, [PROBLEM, PROBLEMS["maxcut"][0], PROBLEM], seconds=30, method="sites")
-    assert [s.is_complete for s in solutions] == [False, False, False]
-    assert all(s.is_feasible and s.num_steps == 0 for s in solutions)

@@ -1,0 +1,145 @@
+"""How `solve` ends: by time, by signals, without memory; and what it then returns."""
+
+import json
+import signal
+
+import numpy as np
+import pytest
+
+from discrax.problems import Custom, MaxCut
+from discrax.solving import search, sites, solve, solve_many
+from discrax.solving.sites_chains import BinaryChains
+
+from .instances import KEY, PROBLEM, PROBLEMS, STEPS
+
+pytestmark = pytest.mark.usefixtures("in_blocks_of_five_steps", "hands")
+
+
+def test_seconds_are_kept(monkeypatch, hands):  # those of sampling, whatever a step costs: test_clock.py
+    anneal = BinaryChains.anneal
+
+    def slow(self, betas, low, high):
+        hands.time += 1e-3 * len(betas)
+        anneal(self, betas, low, high)
+
+    monkeypatch.setattr(BinaryChains, "anneal", slow)
+    solution = solve(KEY, PROBLEM, seconds=1.0, num_chains=1, method="sites")
+    assert 0.8 < solution.seconds < 1.1
+    assert 200 < solution.num_steps <= 1000
+
+
+@pytest.mark.parametrize("method", ["anneal", "sites"])
+def test_no_time_at_all_gives_the_repaired_init(method):
+    solution = solve(KEY, PROBLEM, seconds=0, method=method)
+    assert solution.is_feasible
+    assert solution.num_steps == 0
+    assert len(solution.history) == 0
+
+
+def test_an_interruption_keeps_the_best_so_far(monkeypatch, tmp_path, reports_often):
+    whole = search.anneal
+
+    def interrupted(*arguments, **settings):
+        for count, reports in enumerate(whole(*arguments, **settings)):
+            if count == 2:
+                raise KeyboardInterrupt
+            yield reports
+
+    monkeypatch.setattr(search, "anneal", interrupted)
+    solution = solve(KEY, PROBLEM, method="anneal", **STEPS)
+    assert not solution.is_complete
+    assert solution.is_feasible
+    assert len(solution.history) == 2
+    written = json.loads(solution.save(tmp_path / "deep" / "solution.json").read_text())
+    assert written["objective"] == solution.objective
+    assert written["is_complete"] is False
+
+
+def test_a_signal_ends_the_search_with_what_it_has(monkeypatch):
+    from discrax.solving.history import History
+
+    add, before = History.add, signal.getsignal(signal.SIGTERM)
+
+    def told_to_end(self, *arguments):
+        add(self, *arguments)
+        signal.raise_signal(signal.SIGTERM)
+
+    monkeypatch.setattr(History, "add", told_to_end)
+    for method in ("sites", "anneal"):
+        solution = solve(KEY, PROBLEM, method=method, **STEPS)
+        assert not solution.is_complete
+        assert solution.is_feasible
+        assert len(solution.history) == 2  # the one with the signal, and the last
+    assert signal.getsignal(signal.SIGTERM) == before
+
+
+def test_signals_in_repair_lose_nothing(monkeypatch):
+    repair = MaxCut.repair
+    for times in (1, 2):  # the second does not wait for repair
+
+        def repaired(self, x, times=times):
+            for _ in range(times):
+                signal.raise_signal(signal.SIGTERM)
+            return repair(self, x)
+
+        monkeypatch.setattr(MaxCut, "repair", repaired)
+        solution = solve(KEY, PROBLEMS["maxcut"][0], num_steps=5, method="sites", num_chains=2)
+        assert not solution.is_complete
+        assert solution.objective == PROBLEMS["maxcut"][0].objective(solution.state) > 0
+
+
+def test_a_second_signal_in_the_search_keeps_the_last_report(monkeypatch):
+    whole = search.anneal
+
+    def impatient(*arguments, **settings):
+        yield next(whole(*arguments, **settings))
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(search, "anneal", impatient)
+    solution = solve(KEY, PROBLEM, method="anneal", **STEPS)
+    assert not solution.is_complete
+    assert solution.num_steps > 0
+
+
+def test_memory_that_runs_out_on_the_way_ends_the_search(monkeypatch):
+    whole = search.anneal
+
+    def growing(*arguments, **settings):
+        yield next(whole(*arguments, **settings))
+        raise MemoryError
+
+    monkeypatch.setattr(search, "anneal", growing)
+    with pytest.warns(UserWarning, match="does not fit into memory; use fewer num_chains, or method='sites'"):
+        solution = solve(KEY, PROBLEM, method="anneal", **STEPS)
+    assert not solution.is_complete
+
+    def too_large(*_, **__):
+        raise MemoryError
+        yield
+
+    monkeypatch.setattr(search, "anneal", too_large)
+    with pytest.raises(ValueError, match="A search of 4 chains does not fit into memory"):
+        solve(KEY, PROBLEM, method="anneal", **STEPS)
+
+
+def test_an_objective_that_takes_long_gets_fewer_chains(monkeypatch, hands):
+    def slow(self, x):
+        hands.time += 0.05
+        return np.zeros(np.shape(x)[:-1])
+
+    monkeypatch.setattr(Custom, "objective", slow)
+    monkeypatch.setattr(search, "anneal", lambda *arguments, **settings: iter(()))
+    assert solve(KEY, PROBLEMS["custom"][0], seconds=10.0).num_chains == 1
+    assert solve(KEY, PROBLEMS["custom"][0], seconds=10.0, num_chains=7).num_chains == 7
+
+
+def test_an_interruption_ends_all_that_is_left(monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+        yield
+
+    monkeypatch.setattr(sites, "search_by_sites", interrupted)
+    solutions = solve_many(KEY, [PROBLEM, PROBLEMS["maxcut"][0], PROBLEM], seconds=30, method="sites")
+    assert [s.is_complete for s in solutions] == [False, False, False]
+    assert all(s.is_feasible and s.num_steps == 0 for s in solutions)
