@@ -28,6 +28,12 @@ from discrax.problems.graph import Graph
 Seed = int | list[int] | np.random.Generator
 
 _MOST_EDGES = 1_000_000_000
+_MOST_TRIES = 10_000  # to draw a graph whose size is in a range
+
+# Zhang et al., "Let the flows tell: solving graph combinatorial optimization problems with GFlowNets" (2023), and those
+# who compare with them: `rb_set(500, **RB_SMALL)`. Their code draws integers below 25 and 12, and 55 and 25.
+RB_SMALL = {"cliques": (20, 24), "sizes": (5, 11), "tightness": (0.3, 1.0), "num_nodes": (200, 300)}
+RB_LARGE = {"cliques": (40, 54), "sizes": (20, 24), "tightness": (0.3, 1.0), "num_nodes": (800, 1200)}
 
 
 @checked_arguments
@@ -133,16 +139,27 @@ def rb_set(
     cliques: tuple[int, int] = (10, 25),
     sizes: tuple[int, int] = (5, 20),
     tightness: tuple[float, float] = (0.3, 1.0),
+    num_nodes: tuple[int, int] | None = None,
 ) -> Iterator[Graph]:
     """Graphs of model RB at its threshold, with everything drawn uniformly from ranges, ends included.
 
-    The default ranges are those of Karalias and Loukas, "Erdős goes neural". Where their graphs serve as problems of
-    maximum clique, it is the `complement()` that is meant.
+    The default ranges are those of Karalias and Loukas, "Erdős goes neural"; `RB_SMALL` and `RB_LARGE` are those of
+    independent sets, where graphs whose number of nodes is not in a range are drawn again. Where graphs serve as
+    problems of maximum clique, it is the `complement()` that is meant.
     """
+    least, most = num_nodes or (0, cliques[1] * sizes[1])
+    if cliques[0] * sizes[0] > most or cliques[1] * sizes[1] < least:
+        raise ValueError(f"Cliques {cliques} of sizes {sizes} never have {least} to {most} nodes together.")
     for generator in _generators(count, seed):
-        n = int(generator.integers(cliques[0], cliques[1] + 1))
-        k = int(generator.integers(sizes[0], sizes[1] + 1))
-        yield rb_model(n, k, generator.uniform(*tightness), seed=generator)
+        for _ in range(_MOST_TRIES):
+            n = int(generator.integers(cliques[0], cliques[1] + 1))
+            k = int(generator.integers(sizes[0], sizes[1] + 1))
+            p = generator.uniform(*tightness)
+            if least <= n * k <= most:
+                break
+        else:
+            raise ValueError(f"Cliques {cliques} of sizes {sizes} hardly ever have {least} to {most} nodes together.")
+        yield rb_model(n, k, p, seed=generator)
 
 
 def _successes(num_trials: int, probability: float, generator: np.random.Generator) -> Int[np.ndarray, " successes"]:

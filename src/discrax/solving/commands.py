@@ -20,7 +20,7 @@ def solve_file(
     seconds: float | None = None,
     steps: int | None = None,
     chains: int | None = None,
-    search: Literal["auto", "sites", "anneal", "temper", "population"] = "auto",
+    search: Literal["auto", "sites", "sets", "anneal", "temper", "population"] = "auto",
     sampler: str | None = None,
     schedule: Literal["auto", "geometric", "exponential", "linear", "linear-temperature", "tempering"] | None = None,
     betas: tuple[float, float] | None = None,
@@ -43,7 +43,7 @@ def solve_file(
         seconds: How long to search, from when the file is read, compilation counted in; ten seconds if nothing is said.
         steps: Steps of every chain instead (sweeps, where the search goes site by site).
         chains: How many searches at a time.
-        search: Site by site, annealing, parallel tempering, or population annealing.
+        search: Site by site, independent sets and cliques by moves of their own, annealing, parallel tempering, or population annealing.
         sampler: For annealing and tempering; `discrax samplers` lists them.
         schedule: How the inverse temperature grows; tempering is for the search site by site.
         betas: The inverse temperatures at the beginning and at the end.
@@ -111,7 +111,13 @@ def make_search(name: str, problem: Any, settings: dict[str, Any]) -> Any:
 
 def _summarise(problem: Any, solution: Any) -> str:
     feasible = "feasible" if solution.is_feasible else "not feasible"
-    how = "sweeps, site by site," if solution.search == "sites" else f"steps of {solution.sampler}, {solution.search},"
+    how = (
+        "sweeps, site by site,"
+        if solution.search == "sites"
+        else "exchanges a node,"
+        if solution.search == "sets"
+        else f"steps of {solution.sampler}, {solution.search},"
+    )
     interrupted = "" if solution.is_complete else "; interrupted"
     return (
         f"{problem!r}: objective {solution.objective:g}, {feasible}\n"

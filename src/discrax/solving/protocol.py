@@ -117,3 +117,9 @@ class Annealed(Scheduled):
 def has_numba() -> bool:
     """Whether compiled loops can be had."""
     return find_spec("numba") is not None
+
+
+def check_numba(what: str) -> None:
+    """Raises a sentence where it is missing."""
+    if not has_numba():
+        raise ImportError(f"{what} needs numba: pip install 'discrax[solve]'.")

@@ -1,6 +1,7 @@
 """How to search: each of these owns its settings, `solve(key, problem, Temper(num_rungs=32))`, and refuses no other's.
 
 - `Sites`: annealing and tempering site by site, a chain on every core. The search for CPUs.
+- `Sets`: independent sets and cliques, by reductions and moves of their own. For CPUs too.
 - `Anneal`: many chains whose temperature falls together, by a sampler. Of plain binary problems they are replicas that
   are swept colour by colour (`discrax.solving.replicas`), thousands on an accelerator.
 - `Temper`: parallel tempering with a ladder that tunes itself, by a sampler or by such replicas, which also exchange
@@ -25,7 +26,7 @@ from discrax.problems.problem import BinaryQuadratic, Labelling, Problem
 from discrax.solving.clock import SearchBudget
 from discrax.solving.drive import plan_phases, search_with
 from discrax.solving.engine import Report
-from discrax.solving.protocol import SWEEPS, Annealed, Scheduled, Search, Task, has_numba
+from discrax.solving.protocol import SWEEPS, Annealed, Scheduled, Search, Task, check_numba, has_numba
 from discrax.solving.schedules import KINDS, make_schedule
 
 _NUM_RUNGS = 16  # of a sampler's ladder
@@ -57,8 +58,7 @@ class Sites(Annealed):
                     f"Only a problem with a plain model can be searched site by site, but {problem!r} has none; use "
                     "dx.searches.Anneal()."
                 )
-        if not has_numba():
-            raise ImportError("Searching site by site needs numba: pip install 'discrax[solve]'.")
+        check_numba("Searching site by site")
 
     def sampler_for(self, problem: Problem) -> str:
         return "site by site"
@@ -80,6 +80,52 @@ class Sites(Annealed):
             model, num_chains=len(task.first_states[0]), seed=random.seed_of(task.key), budget=task.clock.budget,
             clock=task.clock, init=init, betas=self.betas, schedule=self.schedule, num_rounds=self.num_rounds,
             reheat=self.reheat or 0.0, num_threads=self.num_threads,
+        )  # fmt: skip
+        return ([report] for report in reports)
+
+
+@dataclass(frozen=True)
+class Sets(Search):
+    """Independent sets and cliques on the CPU, a chain a thread: exact reductions, then edge weights and tabu swaps.
+    See `discrax.solving.covers`.
+    """
+
+    name: ClassVar[str] = "sets"
+    num_threads: int | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.num_threads is not None:
+            whole("num_threads", self.num_threads, least=1)
+
+    def check(self, problems: Sequence[Problem], budget: SearchBudget) -> None:
+        check_numba("A search of sets")
+        for problem in problems:
+            if not _is_of_sets(problem):
+                raise ValueError(
+                    f"A search of sets is for MIS and MaxClique whose conflicts cost at least a node, but got "
+                    f"{problem!r}; use dx.searches.Sites()."
+                )
+
+    def sampler_for(self, problem: Problem) -> str:
+        return "edge weights and swaps"
+
+    def usual_chains(self, problems: Sequence[Problem]) -> int:
+        return num_cores()
+
+    def needed_bytes(self, problems: Sequence[Problem], num_chains: int) -> float:
+        model: Any = problems[0].model
+        return float(num_chains * (64 * model.num_sites + 24 * len(model.edges)))
+
+    def reports(self, task: Task) -> Iterator[list[Report]]:
+        with task.clock.compiling():  # its module loads a compiler
+            from discrax.solving.covers import search_sets
+        model, clock = task.problems[0].model, task.clock
+        assert isinstance(model, BinaryQuadratic)
+        init, num_chains = task.first_states[0] if task.is_given else None, len(task.first_states[0])
+        reports = search_sets(
+            model, num_chains=num_chains, seed=random.seed_of(task.key), init=init, budget=clock.budget, clock=clock,
+            num_threads=self.num_threads,
         )  # fmt: skip
         return ([report] for report in reports)
 
@@ -263,7 +309,7 @@ class Population(Scheduled):
         return _search_replicas(task, self.betas, plan_phases(kind, None, 0.0), kind="population")
 
 
-SEARCHES: dict[str, type[Search]] = {each.name: each for each in (Sites, Anneal, Temper, Population)}
+SEARCHES: dict[str, type[Search]] = {each.name: each for each in (Sites, Sets, Anneal, Temper, Population)}
 
 
 def find_search(search: Any) -> Search | None:
@@ -282,9 +328,22 @@ def find_search(search: Any) -> Search | None:
 
 
 def choose_search(problem: Problem, is_spread: bool) -> Search:
-    """Where it is left open: site by site on a CPU, where the problem has a plain form, else annealing."""
-    on_cpu = jax.default_backend() == "cpu" and not is_spread
-    return Sites() if on_cpu and problem.model is not None and has_numba() else Anneal()
+    """Where it is left open: sets by a search of their own, else site by site on a CPU, where the problem has a plain
+    form. On an accelerator, and where numba is missing, plain binary problems are a population that is annealed, and
+    others are annealed by a sampler.
+    """
+    if has_numba() and not is_spread:
+        if _is_of_sets(problem):
+            return Sets()
+        if jax.default_backend() == "cpu" and problem.model is not None:
+            return Sites()
+    return Population() if isinstance(problem.model, BinaryQuadratic) else Anneal()
+
+
+def _is_of_sets(problem: Problem) -> bool:
+    from discrax.problems.independent_set import MIS, MaxClique
+
+    return isinstance(problem, MIS | MaxClique) and problem.penalty >= 1
 
 
 def _search_replicas(
@@ -318,4 +377,4 @@ def _coupling_bytes(model: Any, size: int) -> float:
     return size * min(4.0 * size, 8.0 * longest) if longest else 0.0
 
 
-__all__ = ["Anneal", "Population", "Search", "Sites", "Temper"]
+__all__ = ["Anneal", "Population", "Search", "Sets", "Sites", "Temper"]

@@ -12,7 +12,7 @@ from discrax.core.devices import Devices, find_devices
 from discrax.core.memory import check_memory
 from discrax.problems.problem import Problem
 from discrax.solving.clock import SearchBudget
-from discrax.solving.searches import Search, Sites, Temper
+from discrax.solving.searches import Search, Sets, Sites, Temper
 from discrax.solving.solution import Solution
 
 _SECONDS = 10.0  # if nothing is said
@@ -47,9 +47,9 @@ def find_search_devices(search: Search, devices: Any, problems: Sequence[Problem
     """The devices that a user asked for; a sentence where a search cannot be spread over them."""
     if devices is None:
         return None
-    if isinstance(search, Sites):
+    if isinstance(search, Sites | Sets):
         raise ValueError(
-            "devices are for searches by samplers and replicas, such as 'anneal' and 'temper'; 'sites' has a chain on "
+            "devices are for searches by samplers and replicas, such as 'anneal' and 'temper'; 'sites' and 'sets' have a chain on "
             "every core of this machine."
         )
     if jax.process_count() > 1:
@@ -71,7 +71,7 @@ def check_search_memory(search: Search, problems: Sequence[Problem], num_chains:
     of_all = f" of {len(problems):,} problems" if len(problems) > 1 else ""
     ways = ["use fewer num_chains"]
     ways += ["fewer num_rungs"] if isinstance(search, Temper) else []
-    ways += ["dx.searches.Sites()"] if problems[0].model is not None and not isinstance(search, Sites) else []
+    ways += ["dx.searches.Sites()"] if problems[0].model is not None and not isinstance(search, Sites | Sets) else []
     needed = search.needed_bytes(problems, num_chains)
     check_memory(f"A search of {num_chains:,} chains{of_all} on {size:,} sites", needed, ", or ".join(ways))
 

@@ -6,7 +6,16 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from discrax.problems.generators import ba_set, barabasi_albert, er_set, erdos_renyi, rb_model, rb_set
+from discrax.problems.generators import (
+    RB_LARGE,
+    RB_SMALL,
+    ba_set,
+    barabasi_albert,
+    er_set,
+    erdos_renyi,
+    rb_model,
+    rb_set,
+)
 from discrax.problems.graph import Graph
 
 from ..helpers import P_VALUE, chi_square_p_value, z_score
@@ -166,3 +175,19 @@ def test_sets_have_the_sizes_asked_for_and_grow_without_changing():
 def test_what_cannot_be_generated(make, sentence):
     with pytest.raises(ValueError, match=sentence):
         make()
+
+
+@pytest.mark.parametrize("ranges", [RB_SMALL, RB_LARGE])
+def test_rb_graphs_of_independent_sets_have_the_sizes_of_the_papers(ranges):
+    graphs = list(rb_set(20, seed=2, **ranges))
+    least, most = ranges["num_nodes"]
+    sizes = [graph.num_nodes for graph in graphs]
+    assert least <= min(sizes) < max(sizes) <= most
+    assert [graph.num_nodes for graph in rb_set(3, seed=2, **ranges)] == sizes[:3]
+
+
+def test_sizes_that_cliques_never_have_are_refused():
+    with pytest.raises(ValueError, match="never have 200 to 300 nodes"):
+        next(rb_set(1, cliques=(2, 3), sizes=(2, 3), num_nodes=(200, 300)))
+    with pytest.raises(ValueError, match="hardly ever have 5 to 5 nodes"):
+        next(rb_set(1, cliques=(2, 4), sizes=(2, 4), num_nodes=(5, 5)))
