@@ -36,9 +36,9 @@ def instances(arguments: argparse.Namespace) -> Iterator[Instance]:
     """The four families; those of the data folder are left out where there is none."""
     for i in range(NUM_GRAPHS):
         yield Instance(f"ER-{i}", "ER-[700-800]", lambda i=i: MIS(er_graph(i)))
-    for family, low, high in (("RB-[200-300]", 200, 300), ("RB-[800-1200]", 800, 1200)):
+    for family, ranges in (("RB-[200-300]", generators.RB_SMALL), ("RB-[800-1200]", generators.RB_LARGE)):
         for i in range(NUM_GRAPHS):
-            yield Instance(f"{family}-{i}", family, lambda i=i, low=low, high=high: MIS(rb_graph(low, high, i)))
+            yield Instance(f"{family}-{i}", family, lambda i=i, ranges=ranges: MIS(rb_graph(ranges, i)))
     try:
         yield from satlib()
         yield from bhoslib()
@@ -52,18 +52,9 @@ def er_graph(i: int) -> Graph:
     return generators.erdos_renyi(int(generator.integers(700, 801)), 0.15, generator)
 
 
-def rb_graph(low: int, high: int, seed: int) -> Graph:
-    """A graph of model RB with `low` to `high` nodes: parameters are drawn until the size is right.
-
-    20-25 cliques of 5-12 nodes, or 40-55 of 20-25, and a tightness from 0.3 to 1, as Zhang and others (2023) have it.
-    """
-    generator = np.random.default_rng([seed, low, high])
-    cliques, sizes = ((20, 25), (5, 12)) if high <= 300 else ((40, 55), (20, 25))
-    while True:
-        n, k = int(generator.integers(cliques[0], cliques[1] + 1)), int(generator.integers(sizes[0], sizes[1] + 1))
-        p = generator.uniform(0.3, 1.0)
-        if low <= n * k <= high:
-            return generators.rb_model(n, k, p, seed=generator)
+def rb_graph(ranges: dict, seed: int) -> Graph:
+    """A graph of model RB, of the ranges of the literature on neural solvers."""
+    return next(iter(generators.rb_set(1, seed=seed, **ranges)))
 
 
 def satlib() -> Iterator[Instance]:

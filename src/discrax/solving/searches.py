@@ -343,7 +343,7 @@ def choose_search(problem: Problem, is_spread: bool) -> Search:
 def _is_of_sets(problem: Problem) -> bool:
     from discrax.problems.independent_set import MIS, MaxClique
 
-    return isinstance(problem, MIS | MaxClique) and problem.penalty >= 1
+    return isinstance(problem, MIS | MaxClique) and bool((problem.node_weights > 0).all())
 
 
 def _search_replicas(
