@@ -9,6 +9,7 @@ from jaxtyping import Float, Int, Integer
 from discrax.core.totals import Totals
 from discrax.problems.problem import BoundedQuadratic
 
+_PASSES = 3  # over a group; what a search has found has little left to gain
 _ROUNDING = 1e-9  # of sums of coefficients, relative to the largest
 
 Rows = tuple[Int[np.ndarray, " starts"], Int[np.ndarray, " ends"], Float[np.ndarray, " ends"]]
@@ -27,23 +28,19 @@ class Repair:
 
     def __init__(self, model: BoundedQuadratic, rows: Rows, x: Integer[np.ndarray, " n"]):
         form, totals = model.form, model.totals
-        self.rows, self.x, self.h = rows, np.array(x, np.int64), form.linear.copy()
+        self.rows, self.x, (i, j) = rows, np.array(x, np.int64), form.edges.T
+        ends, among = np.concatenate([i, j]), np.concatenate([self.x[j], self.x[i]])
+        self.h = form.linear + np.bincount(ends, among * np.tile(form.weights, 2), form.num_sites)
         self.least = _ROUNDING * max(np.abs(form.linear).max(initial=0), np.abs(form.weights).max(initial=0))
         order, first = np.asarray(totals.order), np.asarray(totals.first)
         sites = np.split(order, first[1:-1])
         self.groups = list(zip(sites, np.asarray(totals.low).tolist(), np.asarray(totals.high).tolist(), strict=True))
-        for site in np.flatnonzero(self.x).tolist():
-            self._tell(site, 1)
-
-    def _tell(self, site: int, move: int) -> None:
-        start, others, weights = self.rows
-        row = slice(start[site], start[site + 1])
-        self.h[others[row]] += move * weights[row]
 
     def _flip(self, site: int) -> None:
-        move = 1 - 2 * int(self.x[site])
+        (start, others, weights), move = self.rows, 1 - 2 * int(self.x[site])
+        row = slice(start[site], start[site + 1])
         self.x[site] += move
-        self._tell(site, move)
+        self.h[others[row]] += move * weights[row]
 
     def _weight(self, i: int, j: int) -> float:
         start, others, weights = self.rows
@@ -51,7 +48,7 @@ class Repair:
         return float(weights[row][others[row] == j].sum())
 
     def run(self) -> Integer[np.ndarray, " n"]:
-        """Brings totals within their bounds at the least loss, then makes single gains until there are none."""
+        """Brings totals within their bounds at the least loss, then flips and swaps what gains, a few times over."""
         for sites, low, high in self.groups:
             total = int(self.x[sites].sum())
             while not low <= total <= high:
@@ -60,26 +57,36 @@ class Repair:
                 self._flip(int(here[np.argmax((1 - 2 * code) * self.h[here])]))
                 total += 1 - 2 * code
         for group in self.groups:
-            while self._improve(*group):
-                pass
+            for _ in range(_PASSES):
+                if not self._improve(*group):
+                    break
         return self.x
 
     def _improve(self, sites: Int[np.ndarray, " members"], low: int, high: int) -> bool:
-        """Makes what gains: the best flip that the bounds allow, or the swap of the two best sites."""
-        on, off = sites[self.x[sites] == 1], sites[self.x[sites] == 0]
-        worst = int(on[np.argmin(self.h[on])]) if len(on) else None
-        best = int(off[np.argmax(self.h[off])]) if len(off) else None
-        falls = -self.h[worst] if worst is not None and len(on) > low else -np.inf
-        rises = self.h[best] if best is not None and len(on) < high else -np.inf
-        if worst is not None and best is not None:
-            swap = self.h[best] - self.h[worst] - self._weight(worst, best)
-            if swap > max(falls, rises, self.least):
-                self._flip(worst)
-                self._flip(best)
-                return True
-        if max(falls, rises) > self.least:
-            site = worst if falls >= rises else best
-            assert site is not None
+        """Whether something gained: flips that the bounds allow, the best first, then swaps of the best pairs."""
+        total = int(self.x[sites].sum())
+        before = total
+        for site in self._ordered(sites, 1) if total > low else []:
+            if total == low or -self.h[site] <= self.least:
+                break
             self._flip(site)
-            return True
-        return False
+            total -= 1
+        for site in self._ordered(sites, 0) if total < high else []:
+            if total == high or self.h[site] <= self.least:
+                break
+            self._flip(site)
+            total += 1
+        num_swaps = 0
+        for i, j in zip(self._ordered(sites, 1), self._ordered(sites, 0), strict=False):
+            if self.h[j] - self.h[i] <= self.least:
+                break
+            if self.h[j] - self.h[i] - self._weight(i, j) > self.least:
+                self._flip(i)
+                self._flip(j)
+                num_swaps += 1
+        return total != before or num_swaps > 0
+
+    def _ordered(self, sites: Int[np.ndarray, " members"], code: int) -> list[int]:
+        """The sites of a code, those whose flips gain most first."""
+        here = sites[self.x[sites] == code]
+        return here[np.argsort((2 * code - 1) * self.h[here], kind="stable")].tolist()

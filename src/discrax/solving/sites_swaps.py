@@ -35,7 +35,7 @@ from discrax.solving.sites_kernels import (
 
 OfChains = Integer[np.ndarray, "chains _"]
 OfGroups = Integer[np.ndarray, " groups"]
-_GREEDY_SWEEPS = 20  # before all pairs are looked at
+_GREEDY_SWEEPS = 4  # before all pairs are looked at
 _MOST_PAIRS = 2**26  # of a group, that a local maximum is better than
 _COLD = 1e18
 _SAMPLED = 4096  # swaps whose gains set the temperatures
@@ -112,7 +112,7 @@ def sweep(
             gain = 1.0 * s[i] * f[i]
             is_taken, a, b = passes(gain, beta, a, b)
             if is_taken:
-                change += gain
+                change += float(gain)
                 flip(start, others, weights, s, f, first, members, places, counts, i, g)
             continue
         on, size = counts[g], first[g + 1] - first[g]
@@ -127,7 +127,7 @@ def sweep(
         gain = 1.0 * f[j] - 1.0 * f[i] - weight_between(start, others, weights, i, j)
         is_taken, a, b = passes(gain, beta, a, b)
         if is_taken:
-            change += gain
+            change += float(gain)
             flip(start, others, weights, s, f, first, members, places, counts, i, g)
             flip(start, others, weights, s, f, first, members, places, counts, j, g)
     return change, a, b
@@ -148,7 +148,7 @@ def climb(
             g = labels[i]
             gain, total = 1.0 * s[i] * f[i], counts[g] + s[i]
             if gain > 1e-9 and total >= least[g] and total <= most[g]:
-                change += gain
+                change += float(gain)
                 flip(start, others, weights, s, f, first, members, places, counts, i, g)
                 is_moving = True
             on, size = counts[g], first[g + 1] - first[g]
@@ -165,7 +165,7 @@ def climb(
             for e in range(start[i], start[i + 1]):
                 row[others[e]] = 0
             if choice >= 0:
-                change += best
+                change += float(best)
                 flip(start, others, weights, s, f, first, members, places, counts, i, g)
                 flip(start, others, weights, s, f, first, members, places, counts, choice, g)
                 is_moving = True
