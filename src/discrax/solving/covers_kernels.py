@@ -189,7 +189,8 @@ def weigh(
         if len(matrix):
             matrix[u, v] += 1
             matrix[v, u] += 1
-            is_full |= matrix[u, v] >= MOST_WEIGHT
+            if matrix[u, v] >= MOST_WEIGHT:
+                is_full = True
         else:
             weights[e] += 1
             weights[twin[e]] += 1
