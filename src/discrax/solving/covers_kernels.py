@@ -27,6 +27,7 @@ from discrax.solving.sites_kernels import below, compiled, draw
 
 IN, HELD, BLOCK = np.int32(1 << 29), np.int32(1 << 28), 128
 MOST_WEIGHT = 32_000  # of an edge in a matrix of 16 bits
+MOST_BLOCKS = 16  # that are looked through for the oldest
 FORGET = 0.3
 SIZE, CLOCK, BEST, DONE, CONFLICTS, LAST, TOTAL = range(7)  # places in `numbers`
 
@@ -45,8 +46,8 @@ Stream = UInt64[np.ndarray, " 2"]
 
 
 @compiled
-def find_least(key: KeysOfNodes, age: Ages, leasts: Leasts, stale: Stale) -> int:
-    """The node of least key, the oldest of several."""
+def find_least(key: KeysOfNodes, age: Ages, leasts: Leasts, stale: Stale, turn: int) -> int:
+    """The node of least key, the oldest of several; of those in `MOST_BLOCKS` blocks after another one each turn."""
     blocks = key.reshape(-1, BLOCK)
     smallest = np.int32(2147483647)
     for b in range(len(leasts)):
@@ -60,9 +61,13 @@ def find_least(key: KeysOfNodes, age: Ages, leasts: Leasts, stale: Stale) -> int
     for b in range(len(leasts)):
         x = leasts[b]
         smallest = x if x < smallest else smallest
-    best, oldest = 0, np.int64(9223372036854775807)
-    for b in range(len(leasts)):
+    best, oldest, num_seen = 0, np.int64(9223372036854775807), 0
+    for i in range(len(leasts)):
+        b = (turn + i) % len(leasts)
         if leasts[b] == smallest:
+            num_seen += 1
+            if num_seen > MOST_BLOCKS:
+                break
             for j in range(BLOCK):
                 if blocks[b, j] == smallest:
                     v = b * BLOCK + j
@@ -189,7 +194,8 @@ def weigh(
         if len(matrix):
             matrix[u, v] += 1
             matrix[v, u] += 1
-            is_full |= matrix[u, v] >= MOST_WEIGHT
+            if matrix[u, v] >= MOST_WEIGHT:
+                is_full = True
         else:
             weights[e] += 1
             weights[twin[e]] += 1
@@ -245,7 +251,7 @@ def seek_cover(
         if held >= 0:
             key[held] += HELD
             stale[held // BLOCK] = 1
-        u = find_least(key, age, leasts, stale)
+        u = find_least(key, age, leasts, stale, numbers[CLOCK])
         if held >= 0:
             key[held] -= HELD
             stale[held // BLOCK] = 1

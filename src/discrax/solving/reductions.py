@@ -167,13 +167,13 @@ def reduce_rows(
             is_triangle = is_light and is_joined(rows, room[first], room[first + 1])
             changes = room[first : first + degree].copy()  # whose neighbours go, so that they are looked at again
             if w[v] >= around or is_triangle:
-                offset += w[v]
+                offset += float(w[v])
                 steps[count, 0], steps[count, 1] = INCLUDE, v
                 count += 1
                 is_alive[v] = 0
                 is_alive[changes] = 0
             elif is_light and end + length[room[first]] + length[room[first + 1]] <= len(room):
-                offset += w[v]
+                offset += float(w[v])
                 steps[count] = np.array([FOLD, v, changes[0], changes[1]], np.int32)
                 count += 1
                 end = fold(rows, end, w, is_alive, v, marks[0])

@@ -29,6 +29,7 @@ from discrax.solving.engine import Report
 from discrax.solving.protocol import SWEEPS, Annealed, Scheduled, Search, Task, check_numba, has_numba
 from discrax.solving.schedules import KINDS, make_schedule
 
+_MOST_NODES_FOR_SETS = 5_000  # on 10^5 nodes the search of sets stands still where others do not
 _NUM_RUNGS = 16  # of a sampler's ladder
 _BYTES_PER_LEVEL = 40  # of a site of a chain of a sampler: codes, log-ratios, and what a step makes of them
 
@@ -333,7 +334,7 @@ def choose_search(problem: Problem, is_spread: bool) -> Search:
     others are annealed by a sampler.
     """
     if has_numba() and not is_spread:
-        if _is_of_sets(problem):
+        if _is_of_sets(problem) and problem.space.num_sites <= _MOST_NODES_FOR_SETS:
             return Sets()
         if jax.default_backend() == "cpu" and problem.model is not None:
             return Sites()

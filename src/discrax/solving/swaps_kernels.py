@@ -114,7 +114,7 @@ def swap(
     """So many moves."""
     for _ in range(count):
         let_go(key, stale, held, next_held, numbers[CLOCK] % RING)
-        u = find_least(key, age, leasts, stale)
+        u = find_least(key, age, leasts, stale, numbers[CLOCK])
         if key[u] >= 0 and numbers[VALUE] > numbers[LOCAL_BEST]:
             numbers[LOCAL_BEST], numbers[SINCE] = numbers[VALUE], 0
             if numbers[VALUE] > numbers[BEST]:
