@@ -110,9 +110,7 @@ def _solve(search: str) -> Callable[[], None]:
         import discrax as dx
 
         problem = dx.problems.MaxCut("graph.txt")
-        solution = _or_nothing(
-            lambda: dx.solve(jax.random.key(0), problem, search, seconds=2, progress=False)
-        )
+        solution = _or_nothing(lambda: dx.solve(jax.random.key(0), problem, search, seconds=2, progress=False))
         if solution is not None:
             solution.save("solution.json")
             _say(is_complete=solution.is_complete, objective=solution.objective)

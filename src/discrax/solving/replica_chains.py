@@ -91,10 +91,11 @@ class ReplicaChains:
 
     def polish(self, low: int, high: int) -> None:
         """By sweeps at a temperature at which no loss is accepted; the chains go on from where they were."""
-        before, betas = self._state, 100 * np.reshape(self.temperatures()[1], (1, -1, 1))
-        self._rounds(self._kind, betas, 0, moves_together=0)
+        betas, rates = 100 * np.reshape(self.temperatures()[1], (1, -1, 1)), self._state.rates
+        self._rounds(self._kind, betas, 0, moves_together=0)  # the values of where they are
+        before = self._state
         self._rounds(self._kind, betas, _POLISHING_SWEEPS, moves_together=0)
-        self._state = self._state._replace(x=before.x, value=before.value, rates=before.rates)
+        self._state = self._state._replace(x=before.x, value=before.value, rates=rates)
 
     def temperatures(self) -> tuple[Any, Any]:
         if not hasattr(self, "_betas"):

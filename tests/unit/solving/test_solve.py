@@ -249,9 +249,8 @@ def test_a_ladder_moves_rungs_to_where_swaps_are_rare():
 
 def test_swaps_leave_the_law_of_all_rungs_alone():
     """Independent rungs of a two-state model, swapped: each rung keeps its own law."""
-    from discrax.solving.places import _exchange
-
     from discrax.core.kernel import State
+    from discrax.solving.places import _exchange
 
     betas, chains = np.array([0.3, 1.0, 2.5], np.float32), 40_000
     chance = 1 / (1 + np.exp(-betas))  # of state 1, whose value is 1
