@@ -187,7 +187,7 @@ def test_schedules_end_where_they_should():
     x = problem.init(np.random.default_rng(1), 1)
     gains = problem.model.value(x ^ np.eye(200, dtype=x.dtype)) - problem.model.value(x)
     assert hot * np.sqrt((gains**2).mean()) == pytest.approx(1, abs=0.2)  # what a flip gains somewhere
-    assert 5 < cold < 100
+    assert 4 < cold < 100  # where a node hardly ever leaves a set
     # Weights in other units move both ends with them.
     graph = erdos_renyi(14, 0.35, seed=3)
     light = Graph.from_edges(graph.edges, np.full(graph.num_edges, 0.01))
