@@ -9,7 +9,7 @@
 - An adapter: whatever has the methods of `Adapter`.
 - An observer: `Observer` with `init` and `look`; `Best`, the best state that each chain has seen, is one.
 - A problem: `Problem`, or nearer to the ground `BinaryProblem`, `BinaryQuadratic`, `BoundedQuadratic`, `Labelling`.
-- A search: a generator of `Report`s, which runs its chains by `Run`.
+- A search: `Search`, whose `reports` are given a `Task` and yield `Report`s; chains are run by `Run`.
 
 docs/development.md has an example of most, docs/guide.md and docs/solve.md have more.
 """
@@ -42,11 +42,13 @@ from discrax.core.target import (
 from discrax.problems.problem import BinaryProblem, BinaryQuadratic, BoundedQuadratic, Labelling, Problem
 from discrax.sampling.run import Run
 from discrax.solving.engine import Report
+from discrax.solving.protocol import Search, Task
 
 __all__ = [
     "Adapter", "Best", "Binary", "BinaryProblem", "BinaryQuadratic", "BoundedQuadratic", "Categorical", "Coloured",
     "Decision", "Evaluation", "ExactRatios", "Info", "Kernel", "Knob", "Labelling", "Layered", "LocalChanges",
-    "Observer", "Ordinal", "Problem", "QuadraticForm", "RatioUpdates", "Report", "Run", "Space", "Spin", "State",
-    "StochasticTarget", "Target", "Tempered", "decide", "effective_ratios", "evaluate", "evaluate_change",
+    "Observer", "Ordinal", "Problem", "QuadraticForm", "RatioUpdates", "Report", "Run", "Search", "Space", "Spin",
+    "State", "StochasticTarget", "Target", "Task", "Tempered", "decide", "effective_ratios", "evaluate",
+    "evaluate_change",
     "exact_evaluation", "log_prob", "offered", "random", "scalar_info", "select", "start_state", "temper",
 ]  # fmt: skip

@@ -65,6 +65,8 @@ class Chains(Protocol):
 
 
 class Phase(NamedTuple):
+    """A part of the budget: an anneal, or tempering."""
+
     end: float  # as a share of the budget
     kind: str  # of the schedule
     begins: float = 0.0  # with so much of the schedule done
@@ -72,6 +74,7 @@ class Phase(NamedTuple):
 
 
 def plan_phases(schedule: str, num_rounds: int | None, reheat: float) -> list[Phase]:
+    """So many equal anneals, or the usual ones of growing length, or an anneal and tempering."""
     kind = "linear" if schedule == "auto" else schedule
     if schedule == "tempering":
         return [Phase(1 / 16, "linear"), Phase(1.0, "tempering")]
@@ -173,9 +176,11 @@ class Slices:
         self.polish_seconds = 0.0  # of the last time: it comes after the last sweep
 
     def fraction(self) -> float:
+        """Of the budget that is spent."""
         return self._clock.fraction(self.num_steps)
 
     def is_over(self) -> bool:
+        """Whether all of the budget is spent."""
         return self._clock.is_over(self.num_steps)
 
     def _steps_left(self, end: float) -> int | None:
@@ -197,6 +202,7 @@ class Slices:
         return min(steps, seconds / self.seconds_per_sweep if self.seconds_per_sweep else 0)
 
     def begin_phase(self, end: float) -> None:
+        """A phase that lasts until a share of the budget is spent."""
         self.phase = (self.fraction(), end)
         self.first_step = self.num_steps
 
@@ -232,6 +238,7 @@ class Slices:
         return np.minimum(1.0, at + step * np.arange(count))
 
     def advance(self, count: int) -> None:
+        """Counts sweeps that were made, and what they took."""
         self.num_steps += count
         measured = (self._clock.seconds() - self.slice_began) / count
         known = self.seconds_per_sweep

@@ -66,6 +66,7 @@ class ReplicaChains:
         """Programs are compiled when they are first called: JAX tells the clock how long that takes."""
 
     def begin(self, init: list[Integer[np.ndarray, "chains _"]] | None, low: int, high: int) -> None:
+        """Given states of each model, or uniform ones; the best so far are the local maxima above them."""
         self._state = self._start(self.num_chains)
         if init is not None:
             x = self._plan.enter([np.resize(states, (self.num_chains, states.shape[1])) for states in init])
@@ -91,12 +92,14 @@ class ReplicaChains:
 
     def polish(self, low: int, high: int) -> None:
         """By sweeps at a temperature at which no loss is accepted; the chains go on from where they were."""
-        before, betas = self._state, 100 * np.reshape(self.temperatures()[1], (1, -1, 1))
-        self._rounds(self._kind, betas, 0, moves_together=0)
+        betas, rates = 100 * np.reshape(self.temperatures()[1], (1, -1, 1)), self._state.rates
+        self._rounds(self._kind, betas, 0, moves_together=0)  # the values of where they are
+        before = self._state
         self._rounds(self._kind, betas, _POLISHING_SWEEPS, moves_together=0)
-        self._state = self._state._replace(x=before.x, value=before.value, rates=before.rates)
+        self._state = self._state._replace(x=before.x, value=before.value, rates=rates)
 
     def temperatures(self) -> tuple[Any, Any]:
+        """The hot and the cold beta of each model."""
         if not hasattr(self, "_betas"):
             found = np.array([binary_betas(model) for model in self.models])
             self._betas = found[:, 0], found[:, 1]
@@ -129,6 +132,7 @@ class ReplicaChains:
         )
 
     def steps_of_a_round(self, ladder: Float[np.ndarray, "models rungs"]) -> int:
+        """Sweeps between exchanges."""
         return _SWEEPS_OF_A_ROUND
 
     def begin_tempering(self, ladder: Float[np.ndarray, "models rungs"]) -> None:

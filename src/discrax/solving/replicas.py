@@ -23,7 +23,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, Integer, UInt32
+from jaxtyping import Array, Float, Int, Integer, Shaped, UInt32
 
 from discrax.core import random
 from discrax.core.sparse import compress_rows, greedy_colouring, pad_rows
@@ -240,7 +240,7 @@ def _product_type(arrangement: Arrangement) -> Any:
 
 def _redraw(
     arrangement: Arrangement, rows: Rows, key: tuple[Array, Array], x: Array, beta: Float[Array, "models replicas"]
-) -> Integer[Array, "n replicas"]:
+) -> Shaped[Array, "n replicas"]:
     size = rows.weights.shape[0]
     linear = jax.lax.dynamic_slice_in_dim(arrangement.linear, rows.start, size)
     field = linear[:, None] + around(arrangement, rows, x)
@@ -277,7 +277,7 @@ def _product(rows: Float[Array, "k n"], x: Array) -> Float[Array, "k replicas"]:
 
 def _sweep_rows(
     arrangement: Arrangement, key: tuple[Array, Array], x: Array, beta: Float[Array, "models replicas"]
-) -> Integer[Array, "n replicas"]:
+) -> Shaped[Array, "n replicas"]:
     """Blocks of rows of a matrix; within a block, sites take turns."""
     size, matrix = _ROWS_OF_A_BLOCK, arrangement.matrix
     assert matrix is not None

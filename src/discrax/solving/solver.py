@@ -144,8 +144,8 @@ def solve_many(
 def _groups(problems: Sequence[Problem], searches: Sequence[Search]) -> list[tuple[Search, list[int]]]:
     """Which problems share a program, and how they are searched."""
     groups = []
-    for search in dict.fromkeys(searches):
-        mine = [j for j, its in enumerate(searches) if its == search]
+    for search in {its.name: its for its in searches}.values():  # one that was asked for, or the usual ones
+        mine = [j for j, its in enumerate(searches) if its.name == search.name]
         groups += [(search, [mine[k] for k in group]) for group in search.group([problems[j] for j in mine])]
     return sorted(groups, key=lambda pair: pair[1])
 

@@ -38,7 +38,8 @@ pytestmark = pytest.mark.usefixtures("in_blocks_of_five_steps", "hands")
         ({"callback": 3}, "callback must be a function of a report"),
         # of too many chains
         *(({"search": how}, r"about [\d,]+ GiB, but there are [\d,]+ GiB; use fewer num_chains")
-          for how in (Sites(10**11), Anneal(10**11), Anneal(10**11, sampler="pas"), Temper(10**11), Population(10**11))),
+          for how in (Sites(10**11), Anneal(10**11), Anneal(10**11, sampler="pas"), Temper(10**11),
+                      Population(10**11))),
         ({"search": Temper(num_rungs=10**10)}, "would take about .* fewer num_rungs"),
         ({"search": Temper(num_rungs=10**9, sampler="pas")}, "would take about .* fewer num_rungs"),
     ],

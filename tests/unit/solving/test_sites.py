@@ -12,17 +12,9 @@ from discrax.solving.engine import Report
 from discrax.solving.sites import search_by_sites
 from discrax.solving.sites_chains import BinaryChains, LabelChains
 
-from ..helpers import P_VALUE, chi_square_p_value
+from ..helpers import P_VALUE
 from .clocks import Hands
-
-
-def random_model(num_sites: int, seed: int, *, scale: float | None = None) -> BinaryQuadratic:
-    generator = np.random.default_rng(seed)
-    edges = np.array([pair for pair in itertools.combinations(range(num_sites), 2) if generator.random() < 0.5])
-    linear, weights = generator.normal(size=num_sites), generator.normal(size=len(edges))
-    if scale is not None:  # integers
-        linear, weights = np.round(scale * linear), np.round(scale * weights)
-    return BinaryQuadratic(linear, edges.reshape(-1, 2), weights, offset=0.25)
+from .laws import all_states, p_value_of_the_law, random_model
 
 
 def random_labelling(num_nodes: int, num_labels: int, seed: int) -> Labelling:
@@ -35,10 +27,6 @@ def value_of_labels(model: Labelling, x: np.ndarray) -> float:
     cut = sum(w for (i, j), w in zip(model.edges, model.weights, strict=True) if x[i] != x[j])
     counts = np.bincount(x, minlength=model.num_labels)
     return -model.cut_cost * cut - model.size_cost * ((model.num_nodes / model.num_labels - counts) ** 2).sum()
-
-
-def all_states(num_levels: int, num_sites: int) -> np.ndarray:
-    return np.array(list(itertools.product(range(num_levels), repeat=num_sites)))
 
 
 def last(model: BinaryQuadratic | Labelling, budget: SearchBudget, **options) -> Report:
@@ -133,19 +121,6 @@ def test_tracked_values_of_labels_are_those_of_the_states():
     chains.begin(None, 0, 3)
     chains.anneal(np.linspace(0.1, 2, 200), 0, 3)
     assert np.allclose(chains.values, [value_of_labels(model, x) for x in chains.states])
-
-
-def p_value_of_the_law(codes: np.ndarray, values: np.ndarray, num_levels: int, beta: float) -> float:
-    """Of states against exp(beta v), where `values` are those of all states in order. Rare states count as one."""
-    numbers = codes.astype(np.int64) @ num_levels ** np.arange(codes.shape[1])[::-1]
-    probabilities = np.exp(beta * (values - values.max()))
-    probabilities /= probabilities.sum()
-    counts = np.bincount(numbers, minlength=len(values))
-    is_rare = len(codes) * probabilities < 20
-    if is_rare.any():
-        counts = np.append(counts[~is_rare], counts[is_rare].sum())
-        probabilities = np.append(probabilities[~is_rare], probabilities[is_rare].sum())
-    return chi_square_p_value(counts, probabilities)
 
 
 @pytest.mark.parametrize("scale", [None, 3, 300])  # floats; losses in the table; losses beyond the table

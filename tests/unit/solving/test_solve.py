@@ -144,7 +144,7 @@ def test_sparse_instances_of_different_size_share_a_program():
 
 def test_the_same_key_gives_the_same_solution():
     keys = (KEY, KEY, jax.random.key(7))
-    first, second, other = (solve(key, PROBLEMS["maxcut"][0], BY_SAMPLER, num_steps=20).state for key in keys)
+    first, second, other = (solve(key, PROBLEMS["maxcut"][0], BY_SAMPLER, num_steps=2).state for key in keys)
     np.testing.assert_array_equal(first, second)
     assert not np.array_equal(first, other)
 
@@ -182,9 +182,12 @@ def test_schedules_end_where_they_should():
         assert schedule.beta(1) == pytest.approx(8.0)
         betas = [schedule.beta(p) for p in np.linspace(0, 1, 20)]
         assert (np.diff(betas) > 0).all()
-    hot, cold = suitable_betas(MIS(erdos_renyi(200, 0.15, seed=0)))
-    assert 0.2 < hot < 3
-    assert 5 < cold < 100
+    problem = MIS(erdos_renyi(200, 0.15, seed=0))
+    hot, cold = suitable_betas(problem)
+    x = problem.init(np.random.default_rng(1), 1)
+    gains = problem.model.value(x ^ np.eye(200, dtype=x.dtype)) - problem.model.value(x)
+    assert hot * np.sqrt((gains**2).mean()) == pytest.approx(1, abs=0.2)  # what a flip gains somewhere
+    assert 4 < cold < 100  # where a node hardly ever leaves a set
     # Weights in other units move both ends with them.
     graph = erdos_renyi(14, 0.35, seed=3)
     light = Graph.from_edges(graph.edges, np.full(graph.num_edges, 0.01))
