@@ -43,7 +43,7 @@ def solve_file(
         seconds: How long to search, from when the file is read, compilation counted in; ten seconds if nothing is said.
         steps: Steps of every chain instead (sweeps, where the search goes site by site).
         chains: How many searches at a time.
-        search: Site by site, independent sets and cliques by moves of their own, annealing, parallel tempering, or population annealing.
+        search: Site by site; sets, for independent sets and cliques; annealing, tempering, population annealing.
         sampler: For annealing and tempering; `discrax samplers` lists them.
         schedule: How the inverse temperature grows; tempering is for the search site by site.
         betas: The inverse temperatures at the beginning and at the end.

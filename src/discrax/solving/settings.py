@@ -49,8 +49,8 @@ def find_search_devices(search: Search, devices: Any, problems: Sequence[Problem
         return None
     if isinstance(search, Sites | Sets):
         raise ValueError(
-            "devices are for searches by samplers and replicas, such as 'anneal' and 'temper'; 'sites' and 'sets' have a chain on "
-            "every core of this machine."
+            "devices are for searches by samplers and replicas, such as 'anneal' and 'temper'; 'sites' and 'sets' have "
+            "a chain on every core of this machine."
         )
     if jax.process_count() > 1:
         raise ValueError(

@@ -60,7 +60,7 @@ def planted():
 
 def assert_solved():
     cqm, best = planted()
-    solution = dx.solve(jax.random.key(0), problem(cqm), num_steps=3000, num_chains=2)
+    solution = dx.solve(jax.random.key(0), problem(cqm), dx.searches.Sites(num_chains=2), num_steps=3000)
     assert solution.is_feasible
     assert solution.objective == pytest.approx(best)
     return cqm, solution

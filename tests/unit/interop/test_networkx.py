@@ -17,7 +17,7 @@ from networkx.utils import backends
 from discrax.interop import networkx as ours
 from discrax.interop.networkx_info import backend_info
 from discrax.problems.generators import rb_model
-from discrax.solving import sites
+from discrax.solving import covers, sites
 from discrax.solving.engine import Report
 
 ROOT = Path(__file__).parents[3]
@@ -73,6 +73,7 @@ def idle_sites(model, *, num_chains, seed, init, **_):
 
 def test_a_search_that_does_nothing_is_not_as_good(monkeypatch):
     monkeypatch.setattr(sites, "search_by_sites", idle_sites)
+    monkeypatch.setattr(covers, "search_sets", idle_sites)
     with pytest.raises(AssertionError):
         assert_finds_the_largest_set(ours.maximum_independent_set(PLANTED, num_steps=2000))
     with pytest.raises(AssertionError):

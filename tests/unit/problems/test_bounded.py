@@ -41,9 +41,9 @@ PROBLEMS = {
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_a_search_finds_the_optimum_within_bounds(name):
     problem = PROBLEMS[name]()
-    solution = dx.solve(jax.random.key(0), problem, num_steps=200, num_chains=2)
+    solution = dx.solve(jax.random.key(0), problem, dx.searches.Sites(num_chains=2), num_steps=200)
     assert solution.is_feasible
-    assert solution.method == "sites"
+    assert solution.search == "sites"
     assert solution.objective == pytest.approx(optimum(problem))
     assert solution.history.best[-1] == pytest.approx(solution.objective)
     problem.space.check(solution.state)
@@ -53,23 +53,23 @@ def test_a_search_that_does_nothing_does_not():
     problem = dx.problems.QUBO(normal(60, 0), exactly=10)
     idle = dx.solve(jax.random.key(0), problem, seconds=0)
     assert idle.is_feasible
-    found = dx.solve(jax.random.key(0), problem, num_steps=300, num_chains=2)
+    found = dx.solve(jax.random.key(0), problem, dx.searches.Sites(num_chains=2), num_steps=300)
     assert found.objective < idle.objective - 1
 
 
 def test_sixty_variables_of_which_ten_are_on():
     """What thousands of restarts of a search by best swaps found, in numpy; penalties ended at half of it."""
     problem = dx.problems.QUBO(-normal(60, 0), exactly=10)
-    found = dx.solve(jax.random.key(1), problem, num_steps=500, num_chains=2)
+    found = dx.solve(jax.random.key(1), problem, dx.searches.Sites(num_chains=2), num_steps=500)
     assert found.state.sum() == 10
     assert -found.objective == pytest.approx(57.15151232525529)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", ["anneal", "temper"])
-def test_a_search_with_a_sampler_finds_it_too(method):
+@pytest.mark.parametrize("search", [dx.searches.Anneal(num_chains=8), dx.searches.Temper(num_chains=8)])
+def test_a_search_with_a_sampler_finds_it_too(search):
     problem = PROBLEMS["exactly"]()
-    solution = dx.solve(jax.random.key(0), problem, method=method, num_steps=300, num_chains=8)
+    solution = dx.solve(jax.random.key(0), problem, search, num_steps=300)
     assert solution.sampler == "swap"
     assert solution.objective == pytest.approx(optimum(problem))
     assert (solution.history.feasible_share == 1).all()
@@ -134,7 +134,7 @@ def test_a_function_on_a_bounded_space_is_a_problem_too():
 def test_a_search_for_the_best_sum_keeps_it():
     space = dx.Ordinal(5, np.arange(4), exactly=7)
     problem = dx.problems.Custom(lambda e: (e * np.arange(5)).sum() - (e**2).sum(), space)
-    solution = dx.solve(jax.random.key(0), problem, num_steps=200, num_chains=8)
+    solution = dx.solve(jax.random.key(0), problem, dx.searches.Anneal(num_chains=8), num_steps=200)
     assert solution.state.sum() == 7
     assert solution.objective == problem.objective(space.enumerate()).max()
 

@@ -87,7 +87,7 @@ class Slow:
 @pytest.mark.parametrize("module", [annealing, tempering])
 def test_seconds_are_kept_whatever_a_step_costs(monkeypatch, as_a_user, module, cost):
     hands = Hands()
-    monkeypatch.setattr(module, "Population", type("Slow1", (Slow,), {"cost": cost, "hands": hands, "blocks": []}))
+    monkeypatch.setattr(module, "Places", type("Slow1", (Slow,), {"cost": cost, "hands": hands, "blocks": []}))
     clock, x, schedule = hands.clock(10.0), np.zeros((2, 3, 4), np.int8), BetaSchedule(1.0, 2.0)
     key = jax.random.key(0)
     if module is annealing:

@@ -23,7 +23,7 @@ def test_the_solution_is_printed_and_written(monkeypatch, capsys, tmp_path):
     run(monkeypatch, *CLIQUE, "--out", tmp_path / "deep" / "found.json", "--plot", tmp_path / "history.png")
     shown = capsys.readouterr().out.splitlines()
     assert shown[0] == "MaxClique(10 nodes, 15 edges): objective 2, feasible"
-    assert shown[1].startswith("20 sweeps, site by site, of 2 chains in ")
+    assert shown[1].startswith("20 exchanges a node, of 2 chains in ")
     written = json.loads((tmp_path / "deep" / "found.json").read_text())
     assert written["solution"]["size"] == 2
     assert [path.name for path in (tmp_path / "deep").iterdir()] == ["found.json"]
@@ -32,7 +32,7 @@ def test_the_solution_is_printed_and_written(monkeypatch, capsys, tmp_path):
 def test_the_same_command_goes_on_with_a_folder(monkeypatch, capsys, tmp_path):
     for steps in (20, 20, 50):
         run(monkeypatch, *CLIQUE[:3], steps, *CLIQUE[4:], "--folder", tmp_path)
-        assert capsys.readouterr().out.splitlines()[1].startswith(f"{steps} sweeps")
+        assert capsys.readouterr().out.splitlines()[1].startswith(f"{steps} exchanges")
     with pytest.raises(SystemExit, match="is of another one, MaxClique"):
         run(monkeypatch, "mis", *CLIQUE[1:], "--folder", tmp_path)
 
@@ -125,8 +125,8 @@ def test_a_signal_before_the_search_ends_it(monkeypatch, capsys):
         (["--search", "anneal", "--rungs", "4"], "--rungs is for --search temper, but the search here is anneal"),
         (["--search", "sites", "--sampler", "pas"], "--sampler is for --search anneal and temper, but the search here"),
         (["--search", "population", "--rounds", "2"], "--rounds is for --search sites and anneal, but the search"),
-        (["--betas", "2", "1"], "0 < hot < cold"),
-        (["--reheat", "0.5"], "needs num_rounds"),
+        (["--search", "sites", "--betas", "2", "1"], "0 < hot < cold"),
+        (["--search", "sites", "--reheat", "0.5"], "needs num_rounds"),
         (["--chains", str(10**11)], "GiB; use fewer num_chains"),
         (["--penalty", "nan"], "penalty must be finite"),
     ],

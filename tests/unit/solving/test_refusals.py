@@ -21,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("in_blocks_of_five_steps", "hands")
         ({"seconds": -1}, "seconds must be at least 0, but got -1"),
         ({"seconds": 1, "num_steps": 5}, "by seconds or by num_steps, not by both"),
         ({"num_steps": 0}, "num_steps must be at least 1"),
-        ({"search": "magic"}, "search must be one of auto, sites, anneal, temper, population, or of dx.searches"),
+        ({"search": "magic"}, "search must be one of auto, sites, sets, anneal, temper, population, or of dx.searches"),
         ({"search": ["anneal"]}, "search must be one of auto, sites"),
         ({"search": 3}, "search must be one of auto, sites"),
         ({"search": Sites}, r"search must be an object, so write Sites\(\) instead of Sites"),
