@@ -621,7 +621,8 @@ def _judge(problem: Problem, answers: list[Any], seconds: float, error: str | No
     if best is None and error is None:
         error = f"It found nothing ({notes.get('how', 'no state')})."
     columns = np.array([answer[3:] for answer in answers]).reshape(-1, 3).sum(axis=0)
-    return Found(best, value, seconds - notes.get("compile_seconds", 0.0), *columns.tolist(), notes, error)
+    cpu, start, peak = columns.tolist()
+    return Found(best, value, seconds - notes.get("compile_seconds", 0.0), cpu, start, peak, notes, error)
 
 
 if __name__ == "__main__":

@@ -112,7 +112,7 @@ def run(script: Script, arguments: argparse.Namespace) -> None:
                         continue
                     until = instance.best if arguments.until_best else None
                     found = machine.measure(solver, problem, arguments.seconds, seed, script.tiny(), until)
-                    form = problem.model
+                    form: Any = problem.model
                     row |= {
                         "n": form.num_sites, "m": len(form.edges), "sense": problem.sense, "best": instance.best,
                         "mark": instance.mark, "value": found.value, "seconds": round(found.seconds, 3),

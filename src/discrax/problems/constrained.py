@@ -20,7 +20,7 @@ from jaxtyping import Array, Float, Int, Integer
 from discrax.core.checks import describe, number, real_array
 from discrax.core.space import Binary, Space
 from discrax.core.target import Target
-from discrax.problems.problem import LinearlyConstrained, Problem
+from discrax.problems.problem import BinaryQuadratic, LinearlyConstrained, Problem
 from discrax.problems.qubo import QUBO
 from discrax.problems.states import as_plain, per_state, totals
 from discrax.targets.quadratic import Quadratic
@@ -72,6 +72,8 @@ class ConstrainedQUBO(Problem):
 
     def __init__(self, objective: Any, constraints: Any, *, penalty: float = 1.0):
         qubo = objective if isinstance(objective, QUBO) else QUBO(objective)
+        if not isinstance(qubo.model, BinaryQuadratic):
+            raise ValueError(f"The objective must be without bounds, which constraints say as well, but got {qubo!r}.")
         if qubo.is_spin:
             raise ValueError("Constraints are on variables 0 and 1, but the QUBO is of spins; state it in bits.")
         n = qubo.space.num_sites
@@ -83,6 +85,7 @@ class ConstrainedQUBO(Problem):
     @cached_property
     def model(self) -> LinearlyConstrained:
         form, some = self.qubo.model, self.constraints
+        assert isinstance(form, BinaryQuadratic)
         reach = np.abs(form.linear) + totals(form.edges.ravel(), np.repeat(np.abs(form.weights), 2), form.num_sites)
         prices = [self.penalty * (np.max(reach[c.sites] / np.abs(c.coefficients), initial=0) or 1.0) for c in some]
         return LinearlyConstrained(
