@@ -126,7 +126,7 @@ def test_sites_are_not_cut_where_only_chains_are_spread():
 
 def test_a_search_site_by_site_has_no_devices():
     problem = dx.problems.MaxCut(np.array([(0, 1), (1, 2)]))
-    with pytest.raises(ValueError, match="'sites' has a chain on every core"):
+    with pytest.raises(ValueError, match="'sites' and 'sets' have a chain on every core"):
         dx.solve(jax.random.key(0), problem, "sites", devices=1, num_steps=1)
 
 
