@@ -20,6 +20,7 @@ from discrax.problems.problem import BinaryQuadratic
 from discrax.solving import covers_kernels as covers
 from discrax.solving import swaps_kernels as swaps
 from discrax.solving.clock import Clock, Reports, SearchBudget
+from discrax.solving.drive import check_size
 from discrax.solving.engine import Report
 from discrax.solving.reductions import Kernel, reduce_graph
 from discrax.solving.sites_kernels import streams
@@ -85,14 +86,7 @@ def _check(
     n = model.num_sites
     if init is not None and (init.shape not in ((n,), (num_chains, n)) or init.min() < 0 or init.max() > 1):
         raise ValueError(f"init has shape ({n},) or ({num_chains}, {n}) and codes 0 and 1, but got others.")
-    if num_chains < 1:
-        raise ValueError(f"A search needs at least one chain, but num_chains is {num_chains}.")
-    if num_threads is not None and num_threads < 1:
-        raise ValueError(f"A search needs at least one thread, but num_threads is {num_threads}.")
-    if budget.seconds is None and budget.num_steps is None:
-        raise ValueError("A search needs a budget of seconds or of steps, but got neither.")
-    if (budget.seconds or 0) < 0 or (budget.num_steps or 0) < 0:
-        raise ValueError(f"A budget is not negative, but got {budget}.")
+    check_size(num_chains, num_threads, budget)
 
 
 class _Sets:

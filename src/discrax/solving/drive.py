@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Float
 
-from discrax.solving.clock import Clock, Reports
+from discrax.solving.clock import Clock, Reports, SearchBudget
 from discrax.solving.schedules import interpolate
 
 STEP_OF_LADDER = 1.3  # sqrt(dv dbeta) between rungs
@@ -85,6 +85,18 @@ def plan_phases(schedule: str, num_rounds: int | None, reheat: float) -> list[Ph
         *(Phase(end, kind) for end in (1 / 32, 1 / 16, 1 / 8)),
         *(Phase(end, schedule) for end in (1 / 4, 1 / 2, 1)),
     ]
+
+
+def check_size(num_chains: int, num_threads: int | None, budget: SearchBudget) -> None:
+    """Raises a sentence where a search has no chain, no thread or no budget."""
+    if num_chains < 1:
+        raise ValueError(f"A search needs at least one chain, but num_chains is {num_chains}.")
+    if num_threads is not None and num_threads < 1:
+        raise ValueError(f"A search needs at least one thread, but num_threads is {num_threads}.")
+    if budget.seconds is None and budget.num_steps is None:
+        raise ValueError("A search needs a budget of seconds or of steps, but got neither.")
+    if (budget.seconds or 0) < 0 or (budget.num_steps or 0) < 0:
+        raise ValueError(f"A budget is not negative, but got {budget}.")
 
 
 def search_with(

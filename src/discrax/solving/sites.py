@@ -20,7 +20,7 @@ from discrax.core.memory import num_cores
 from discrax.problems.problem import BoundedQuadratic, Labelling, LinearlyConstrained, PlainModel
 from discrax.problems.products import Products
 from discrax.solving.clock import Clock, SearchBudget
-from discrax.solving.drive import plan_phases, search_with
+from discrax.solving.drive import check_size, plan_phases, search_with
 from discrax.solving.engine import Report
 from discrax.solving.schedules import KINDS, check_betas
 from discrax.solving.sites_chains import BinaryChains, Chains, LabelChains
@@ -103,14 +103,7 @@ def _check(
             )
         if init.min() < 0 or init.max() >= num_levels:
             raise ValueError(f"init has codes 0 to {num_levels - 1}, but got {init.min()} to {init.max()}.")
-    if num_chains < 1:
-        raise ValueError(f"A search needs at least one chain, but num_chains is {num_chains}.")
-    if num_threads is not None and num_threads < 1:
-        raise ValueError(f"A search needs at least one thread, but num_threads is {num_threads}.")
-    if budget.seconds is None and budget.num_steps is None:
-        raise ValueError("A search needs a budget of seconds or of steps, but got neither.")
-    if (budget.seconds or 0) < 0 or (budget.num_steps or 0) < 0:
-        raise ValueError(f"A budget is not negative, but got {budget}.")
+    check_size(num_chains, num_threads, budget)
     if betas is not None:
         check_betas(betas, may_be_equal=True)
     if schedule not in SCHEDULES:
