@@ -10,6 +10,7 @@ of low degree (the "brock" graphs of DIMACS), which edge weights did not in any 
 import functools
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from time import perf_counter
 
 import numpy as np
 from jaxtyping import Float, Int, Int16, Integer, UInt8, UInt64
@@ -26,13 +27,10 @@ from discrax.solving.reductions import Kernel, reduce_graph
 from discrax.solving.sites_kernels import streams
 
 _SLICE = 0.03  # seconds between looks at the clock
-_ROUND = 200_000  # exchanges of a chain
-_SHARES_OF_SWAPS = (0.1, 0.5)  # of a chain's exchanges, where few and where many pairs conflict
+_ROUND, _FIRST = 200_000, 1000  # exchanges of a chain
+_SHARES_OF_SWAPS = (0.03, 0.5)  # of a chain's exchanges, where few and where many pairs conflict
 _MANY_CONFLICTS = 0.2  # of all pairs
-_MEAN_WEIGHTS = (
-    0.5,
-    0.1,
-)  # of edges, for each node: more are made smaller; by turns of chains, where graphs are sparse
+_MEAN_WEIGHTS = (0.1, 0.5)  # of edges, for each node, of lists and of a matrix: more are made smaller
 _PATIENCE = 10_000  # moves without a larger set, or ten for each node, before swaps start anew
 _MOST_NODES_OF_A_MATRIX = 4096
 _LEAST_DENSITY_OF_A_MATRIX = 1 / 32
@@ -109,22 +107,19 @@ class _Sets:
         with clock.compiling():
             _compile()
         self._begin()
-        reports, limit, rate = Reports(clock), clock.budget.num_steps, None
-        num_exchanges, per_step = 0, max(1, len(self._kernel.nodes))
+        reports, limit, per_step = Reports(clock), clock.budget.num_steps, max(1, len(self._kernel.nodes))
         with ThreadPoolExecutor(num_threads) as pool:
             while not clock.is_over(self._num_steps) and not all(chain.is_done for chain in self._chains):
-                began = clock.seconds()
-                count = 1000 if rate is None else max(1, int(rate * min(_SLICE, max(clock.seconds_left(), 1e-3))))
-                if limit is not None:
-                    count = min(count, limit * per_step - num_exchanges)
-                if count <= 0:
+                slice_ = min(_SLICE, max(clock.seconds_left(), 1e-3))
+                counts = [chain.count_in(slice_) for chain in self._chains]
+                if limit is not None:  # results depend on the seed only: all make as many
+                    counts = [min(*counts, limit * per_step - self._chains[0].num_exchanges)] * len(counts)
+                if min(counts) <= 0:
                     break
-                list(pool.map(lambda chain: chain.run(count), self._chains))  # noqa: B023
+                list(pool.map(_Chain.run, self._chains, counts))
                 if max(chain.best_value for chain in self._chains) >= self._goal * (1 - 1e-9):
                     break
-                num_exchanges += count
-                rate = min(count / max(clock.seconds() - began, 1e-6), 4 * (rate or np.inf))
-                self._num_steps = num_exchanges // per_step
+                self._num_steps = min(chain.num_exchanges for chain in self._chains) // per_step
                 if reports.is_due():
                     yield from reports.emit(lambda: self._report(clock.fraction(self._num_steps)))
         yield self._report(1.0)
@@ -143,7 +138,7 @@ class _Sets:
             words = streams(self._seed, 2 * self._num_chains)
             for i in range(self._num_chains):
                 first = None if begin is None else begin[i]
-                self._chains.append(_Chain(graph, words[2 * i : 2 * i + 2], first, i))
+                self._chains.append(_Chain(graph, words[2 * i : 2 * i + 2], first))
 
     def _without_conflicts(self, x: Integer[np.ndarray, " n"]) -> UInt8[np.ndarray, " n"]:
         """A set less nodes that conflict, light ones first to go."""
@@ -162,7 +157,8 @@ class _Sets:
         if self._given is not None:
             best = np.where((self._given @ w > best @ w)[:, None], self._given, best)
         values = self._model.offset + best @ w
-        return Report(self._num_steps, fraction, 0.0, values, values.copy(), best.astype(np.int8))
+        is_proved = not self._chains or any(chain.is_done for chain in self._chains)
+        return Report(self._num_steps, fraction, 0.0, values, values.copy(), best.astype(np.int8), is_proved)
 
 
 class _Graph:
@@ -241,9 +237,7 @@ class _Arrays:
 class _Cover(_Arrays):
     """Weights of edges, as in `covers_kernels.py`."""
 
-    def __init__(
-        self, graph: _Graph, stream: UInt64[np.ndarray, " 2"], init: UInt8[np.ndarray, " n"] | None, number: int = 0
-    ):
+    def __init__(self, graph: _Graph, stream: UInt64[np.ndarray, " 2"], init: UInt8[np.ndarray, " n"] | None):
         super().__init__(graph, stream, init)
         n, m = graph.num_nodes, graph.num_edges
         self.key[:n] = 0
@@ -251,7 +245,7 @@ class _Cover(_Arrays):
         self.matrix = graph.matrix()
         self.weights = np.ones(0 if graph.has_matrix else 2 * m, np.int32)
         self.may_leave, self.inside = np.zeros(n, np.uint8), np.zeros((3, m + 1), np.int32)
-        self.most = round(_MEAN_WEIGHTS[0 if graph.has_matrix else number % 2] * n * m) + m
+        self.most = round(_MEAN_WEIGHTS[int(graph.has_matrix)] * n * m) + m
 
     def run(self, count: int) -> None:
         """So many exchanges."""
@@ -286,27 +280,35 @@ class _Swaps(_Arrays):
 class _Chain:
     """One chain: both searches in turn, or swaps alone where weights differ."""
 
-    def __init__(
-        self, graph: _Graph, words: UInt64[np.ndarray, "2 2"], init: UInt8[np.ndarray, " n"] | None, number: int
-    ):
+    def __init__(self, graph: _Graph, words: UInt64[np.ndarray, "2 2"], init: UInt8[np.ndarray, " n"] | None):
         has_cover = not graph.is_weighted and graph.num_edges <= _MOST_EDGES_OF_COVERS
-        self._unit, self._count = graph.unit, 0
-        self._cover = _Cover(graph, words[0], init, number) if has_cover else None
+        self._unit, self._rate, self.num_exchanges = graph.unit, 0.0, 0
+        self._cover = _Cover(graph, words[0], init) if has_cover else None
         self._swaps = _Swaps(graph, words[1], init)
         share = _SHARES_OF_SWAPS[int(graph.num_edges > _MANY_CONFLICTS * graph.num_nodes**2 / 2)]
         self._num_covers = round((1 - share) * _ROUND) if has_cover else 0
 
+    def count_in(self, seconds: float) -> int:
+        """Exchanges that take about so long, as the last ones did."""
+        return max(1, int(self._rate * seconds)) if self._rate else _FIRST
+
     def run(self, count: int) -> None:
         """So many exchanges."""
+        began = perf_counter()
+        self._exchange(count)
+        rate = count / max(perf_counter() - began, 1e-6)
+        self._rate = min(rate, 4 * (self._rate or np.inf))
+
+    def _exchange(self, count: int) -> None:
         while count > 0 and not self.is_done:
-            at = self._count % _ROUND
+            at = self.num_exchanges % _ROUND
             if self._cover is not None and at < self._num_covers:
                 part = min(count, self._num_covers - at)
                 self._cover.run(part)
             else:
                 part = min(count, _ROUND - at)
                 self._swaps.run(part)
-            self._count += part
+            self.num_exchanges += part
             count -= part
 
     @property

@@ -17,6 +17,7 @@ class Report(NamedTuple):
     values: Float[np.ndarray, " chains"]  # now
     best_values: Float[np.ndarray, " reported"]  # of each chain so far
     best_states: Integer[np.ndarray, "reported n"]
+    is_proved: bool = False  # that no state has a larger value than the best
 
     def shift(self, offset: float) -> "Report":
         """With all values larger by an offset."""

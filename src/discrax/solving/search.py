@@ -117,6 +117,7 @@ class SearchRun:
                 search=search.name,
                 sampler=search.sampler_for(problem),
                 is_complete=is_complete,
+                is_proved=report.is_proved and _is_best(problem, one, report),
             )
             for problem, history, report, one in parts
         ]
@@ -154,6 +155,13 @@ class SearchRun:
             if self._callback(number, report):
                 self._interrupts.requested = True
         return self._interrupts.requested
+
+
+def _is_best(problem: Problem, one: Candidate, report: Report) -> bool:
+    """Whether a state is feasible and has the largest value that the search proved there to be."""
+    model: Any = problem.model
+    best = float(np.max(report.best_values))
+    return one.is_feasible and float(model.value(one.state[None])[0]) >= best - 1e-9 * max(1.0, abs(best))
 
 
 def _first_states(

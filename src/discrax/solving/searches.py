@@ -11,7 +11,7 @@
 All but the first take `num_chains` of all of them; what is left open is chosen for the problem and the machine.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -75,14 +75,17 @@ class Sites(Annealed):
     def reports(self, task: Task) -> Iterator[list[Report]]:
         with task.clock.compiling():  # its module loads a compiler
             from discrax.solving.sites import search_by_sites
-        model, init = task.problems[0].model, task.first_states[0] if task.is_given else None
-        assert model is not None
-        reports = search_by_sites(
-            model, num_chains=len(task.first_states[0]), seed=random.seed_of(task.key), budget=task.clock.budget,
-            clock=task.clock, init=init, betas=self.betas, schedule=self.schedule, num_rounds=self.num_rounds,
-            reheat=self.reheat or 0.0, num_threads=self.num_threads,
-        )  # fmt: skip
-        return ([report] for report in reports)
+
+        def search(models: list[Any], init: Any) -> Iterator[list[Report]]:
+            reports = search_by_sites(
+                models[0], num_chains=len(task.first_states[0]), seed=random.seed_of(task.key),
+                budget=task.clock.budget, clock=task.clock, init=None if init is None else init[0], betas=self.betas,
+                schedule=self.schedule, num_rounds=self.num_rounds, reheat=self.reheat or 0.0,
+                num_threads=self.num_threads,
+            )  # fmt: skip
+            return ([report] for report in reports)
+
+        return _search_what_is_left(task, self.betas, search)
 
 
 @dataclass(frozen=True)
@@ -352,10 +355,25 @@ def _search_replicas(
 ) -> Iterator[list[Report]]:
     from discrax.solving.replica_chains import ReplicaChains
 
-    num_chains = len(task.first_states[0])
-    chains = ReplicaChains(task.key, _models(task.problems), num_chains, devices=task.devices, **settings)
-    init = list(task.first_states) if task.is_given else None
-    return search_with(chains, init, task.clock, betas, plan)
+    def search(models: list[Any], init: Any) -> Iterator[list[Report]]:
+        num_chains = len(task.first_states[0])
+        chains = ReplicaChains(task.key, models, num_chains, devices=task.devices, **settings)
+        return search_with(chains, init, task.clock, betas, plan)
+
+    return _search_what_is_left(task, betas, search)
+
+
+def _search_what_is_left(
+    task: Task, betas: tuple[float, float] | None, search: Callable[[list[Any], Any], Iterator[list[Report]]]
+) -> Iterator[list[Report]]:
+    """After exact reductions of binary models; but not where the law at one temperature is wanted, which they change."""
+    models, init = _models(task.problems), list(task.first_states) if task.is_given else None
+    holds_still = betas is not None and betas[0] == betas[1]
+    if holds_still or not all(isinstance(model, BinaryQuadratic) for model in models):
+        return search(models, init)
+    from discrax.solving.eliminations import search_remainders
+
+    return search_remainders(models, task.clock, init, search)
 
 
 def _models(problems: Sequence[Problem]) -> list[Any]:

@@ -16,6 +16,7 @@ from discrax.solving.engine import Report
 from discrax.solving.schedules import cold_beta
 
 MOST_BYTES_OF_REPLICAS = 2**30
+_MOST_HALVINGS = 12
 
 
 class Chains(ABC):
@@ -110,6 +111,16 @@ def _rows(num_nodes: int, edges: np.ndarray, weights: np.ndarray) -> tuple[np.nd
     return start.astype(np.int32 if len(others) < 2**31 else np.int64), others.astype(np.int32), weights
 
 
+def _whole_scale(numbers: Float[np.ndarray, " numbers"]) -> float | None:
+    """The least power of two that makes all of them whole, if it is small: exact reductions halve weights."""
+    for scale in 2.0 ** np.arange(_MOST_HALVINGS + 1):
+        if np.abs(scale * numbers).max(initial=0) >= 2**31:
+            return None
+        if (scale * numbers == np.round(scale * numbers)).all():
+            return float(scale)
+    return None
+
+
 class BinaryChains(Chains):
     """Chains of a `BinaryQuadratic`. Arrays hold spins 1 - 2x, and numbers in units of the weights' common divisor."""
 
@@ -120,8 +131,9 @@ class BinaryChains(Chains):
         linear = np.asarray(model.linear, np.float64)
         numbers = np.concatenate([linear, weights])
         self.unit, dtype = 1.0, np.dtype(np.float64)
-        if (numbers == np.round(numbers)).all() and np.abs(numbers).max(initial=0) < 2**31:
-            self.unit = float(max(1, np.gcd.reduce(numbers.astype(np.int64), initial=0)))
+        scale = _whole_scale(numbers)
+        if scale is not None:
+            self.unit = float(max(1, np.gcd.reduce((scale * numbers).astype(np.int64), initial=0))) / scale
             if not len(numbers) or self._reach(linear, start, weights) / self.unit < 2**15 - 1:
                 dtype = np.dtype(np.int16)
         self.has_table = dtype == np.int16

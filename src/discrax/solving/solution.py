@@ -35,6 +35,7 @@ class Solution:
     search: str
     sampler: str
     is_complete: bool  # False if it was interrupted
+    is_proved: bool = field(default=False, repr=False)  # by the search itself, that nothing is better
 
     @staticmethod
     def load(folder: str | Path, problem: Problem, number: int = 0) -> "Solution":
@@ -57,13 +58,15 @@ class Solution:
 
     @property
     def is_proved_optimal(self) -> bool:
-        """Whether it meets the bound, so that nothing is better; that it does not says nothing."""
+        """Whether nothing is better: the search proved it, or it meets the bound. That it does not says nothing."""
         return self._meets_what_is_known() or (
             self.is_feasible and self.problem.meets_bound(self.objective, self.bound)
         )
 
     def _meets_what_is_known(self) -> bool:
         """`is_proved_optimal`, without a bound that takes long."""
+        if self.is_proved:
+            return True
         bound = vars(self)["bound"] if "bound" in vars(self) else self.problem.quick_bound()
         return self.is_feasible and self.problem.meets_bound(self.objective, bound)
 
