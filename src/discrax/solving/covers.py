@@ -1,4 +1,5 @@
-"""Sets without conflicts, for CPUs: reductions first, then two local searches in turn, then the way back.
+"""Sets without conflicts, for CPUs: reductions first, then two local searches in turn, then the way back. A graph of
+conflicts of a formula is searched as that formula: see `clause_graphs.py`.
 
 The model is that of an independent set: a weight for each node, and pairs that cost at least the lighter of their
 nodes, so that no pair is worth having. The searches are told in `covers_kernels.py` (edge weights; for nodes of equal
@@ -10,7 +11,6 @@ of low degree (the "brock" graphs of DIMACS), which edge weights did not in any 
 import functools
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from time import perf_counter
 
 import numpy as np
 from jaxtyping import Float, Int, Int16, Integer, UInt8, UInt64
@@ -20,6 +20,7 @@ from discrax.problems.graph import Graph
 from discrax.problems.problem import BinaryQuadratic
 from discrax.solving import covers_kernels as covers
 from discrax.solving import swaps_kernels as swaps
+from discrax.solving.clause_graphs import recognise, search_formula
 from discrax.solving.clock import Clock, Reports, SearchBudget
 from discrax.solving.drive import check_size
 from discrax.solving.engine import Report
@@ -65,8 +66,15 @@ def search_sets(
     can exist. Reductions and compilation cost no steps; compilation costs no seconds either.
     """
     _check(model, num_chains, init, budget, num_threads)
-    search = _Sets(model, num_chains, seed, init, target)
-    return search.run(clock or Clock(budget), min(num_chains, num_threads or num_cores()))
+    clock, num_threads = clock or Clock(budget), min(num_chains, num_threads or num_cores())
+    is_weighted = bool((model.linear != model.linear[0]).any())
+    graph = None if is_weighted else recognise(model.num_sites, model.edges)
+    if graph is not None:
+        return search_formula(
+            graph, model, num_chains=num_chains, seed=seed, init=init, target=np.inf if target is None else target,
+            num_threads=num_threads, clock=clock,
+        )  # fmt: skip
+    return _Sets(model, num_chains, seed, init, target).run(clock, num_threads)
 
 
 def _check(
@@ -108,6 +116,12 @@ class _Sets:
             _compile()
         self._begin()
         reports, limit, per_step = Reports(clock), clock.budget.num_steps, max(1, len(self._kernel.nodes))
+
+        def run(chain: "_Chain", count: int) -> None:
+            began = clock.seconds()
+            chain.run(count)
+            chain.note(count, clock.seconds() - began)
+
         with ThreadPoolExecutor(num_threads) as pool:
             while not clock.is_over(self._num_steps) and not all(chain.is_done for chain in self._chains):
                 slice_ = min(_SLICE, max(clock.seconds_left(), 1e-3))
@@ -116,7 +130,7 @@ class _Sets:
                     counts = [min(*counts, limit * per_step - self._chains[0].num_exchanges)] * len(counts)
                 if min(counts) <= 0:
                     break
-                list(pool.map(_Chain.run, self._chains, counts))
+                list(pool.map(run, self._chains, counts))
                 if max(chain.best_value for chain in self._chains) >= self._goal * (1 - 1e-9):
                     break
                 self._num_steps = min(chain.num_exchanges for chain in self._chains) // per_step
@@ -292,14 +306,12 @@ class _Chain:
         """Exchanges that take about so long, as the last ones did."""
         return max(1, int(self._rate * seconds)) if self._rate else _FIRST
 
+    def note(self, count: int, seconds: float) -> None:
+        """Says what so many exchanges took."""
+        self._rate = min(count / max(seconds, 1e-6), 4 * (self._rate or np.inf))
+
     def run(self, count: int) -> None:
         """So many exchanges."""
-        began = perf_counter()
-        self._exchange(count)
-        rate = count / max(perf_counter() - began, 1e-6)
-        self._rate = min(rate, 4 * (self._rate or np.inf))
-
-    def _exchange(self, count: int) -> None:
         while count > 0 and not self.is_done:
             at = self.num_exchanges % _ROUND
             if self._cover is not None and at < self._num_covers:

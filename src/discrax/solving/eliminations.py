@@ -145,7 +145,7 @@ class _Graph:
                 self._rows[i][j] = self._rows[j][i] = coupling
         self._total = [sum(map(abs, row.values())) for row in self._rows]
         # The strongest neighbour of a site, or one that was it: whoever became stronger since is noted.
-        self._strongest = [max(row, key=lambda j: abs(row[j]), default=-1) for row in self._rows]  # noqa: B023
+        self._strongest = [max(row, key=lambda j: abs(row[j]), default=-1) for row in self._rows]
         self._is_there = [True] * (n + 1)
         self._steps: list[tuple[int, list[tuple[int, float]]]] = []  # a site and the neighbours that its spin follows
 

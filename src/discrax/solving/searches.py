@@ -30,6 +30,7 @@ from discrax.solving.protocol import SWEEPS, Annealed, Scheduled, Search, Task, 
 from discrax.solving.schedules import KINDS, make_schedule
 
 _MOST_NODES_FOR_SETS = 5_000  # on 10^5 nodes the search of sets stands still where others do not
+_MOST_SITES_TO_TEMPER = 10_000  # where tempering and annealing were as good as each other on an accelerator
 _NUM_RUNGS = 16  # of a sampler's ladder
 _BYTES_PER_LEVEL = 40  # of a site of a chain of a sampler: codes, log-ratios, and what a step makes of them
 
@@ -332,16 +333,18 @@ def find_search(search: Any) -> Search | None:
 
 
 def choose_search(problem: Problem, is_spread: bool) -> Search:
-    """Where it is left open: sets by a search of their own, else site by site on a CPU, where the problem has a plain
-    form. On an accelerator, and where numba is missing, plain binary problems are a population that is annealed, and
-    others are annealed by a sampler.
+    """Where it is left open: sets by a search of their own, large ones site by site, wherever there is a CPU. Other
+    problems of a plain form are searched site by site on a CPU; on an accelerator replicas of binary ones are tempered,
+    or annealed where there are many sites. All others are annealed.
     """
     if has_numba() and not is_spread:
-        if _is_of_sets(problem) and problem.space.num_sites <= _MOST_NODES_FOR_SETS:
+        is_of_sets = _is_of_sets(problem)
+        if is_of_sets and problem.space.num_sites <= _MOST_NODES_FOR_SETS:
             return Sets()
-        if jax.default_backend() == "cpu" and problem.model is not None:
+        if problem.model is not None and (is_of_sets or jax.default_backend() == "cpu"):
             return Sites()
-    return Population() if isinstance(problem.model, BinaryQuadratic) else Anneal()
+    is_small = problem.space.num_sites <= _MOST_SITES_TO_TEMPER and jax.default_backend() != "cpu"
+    return Temper() if is_small and isinstance(problem.model, BinaryQuadratic) else Anneal()
 
 
 def _is_of_sets(problem: Problem) -> bool:
@@ -366,7 +369,7 @@ def _search_replicas(
 def _search_what_is_left(
     task: Task, betas: tuple[float, float] | None, search: Callable[[list[Any], Any], Iterator[list[Report]]]
 ) -> Iterator[list[Report]]:
-    """After exact reductions of binary models; but not where the law at one temperature is wanted, which they change."""
+    """After exact reductions of binary models, but not where the law at one temperature is wanted: they change it."""
     models, init = _models(task.problems), list(task.first_states) if task.is_given else None
     holds_still = betas is not None and betas[0] == betas[1]
     if holds_still or not all(isinstance(model, BinaryQuadratic) for model in models):

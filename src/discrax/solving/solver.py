@@ -50,8 +50,8 @@ def solve(
     """Searches for the best state of a problem. Ctrl-C or SIGTERM ends the search and returns the best so far.
 
     - `search`: one of `discrax.searches` with settings of its own, such as `dx.searches.Temper(num_rungs=32)`, or the
-      name of one: "sites", "anneal", "temper", "population". By default "sites" on a CPU where the problem has a plain
-      form, else "anneal".
+      name of one: "sites", "sets", "anneal", "temper", "population". What is chosen by default is told in
+      `discrax.solving.searches.choose_search`.
     - `seconds` or `num_steps`: how long; ten seconds if nothing is said. Seconds are those of the whole call, repair in
       the end and all, compilation apart unless `counts_compilation`. A search that meets the problem's bound ends
       there.

@@ -11,6 +11,11 @@ from discrax.solving import eliminations
 from discrax.solving.eliminations import reduce_model
 
 
+@pytest.fixture(autouse=True)
+def searches_search():
+    """Here models are reduced."""
+
+
 def random_model(seed: int, *, num_sites: int = 11, num_edges: int = 14, is_whole: bool = True) -> BinaryQuadratic:
     generator = np.random.default_rng(seed)
     pairs = np.array([(i, j) for i in range(num_sites) for j in range(i + 1, num_sites)])

@@ -8,6 +8,7 @@ import pytest
 import discrax as dx
 from discrax.problems import MIS, QUBO, MaxCut
 from discrax.solving import protocol, replica_chains, sites_chains
+from discrax.solving.engine import Report
 from discrax.solving.searches import SEARCHES, Anneal, Population, Sites, Temper
 
 from .instances import KEY, PLANTED, PROBLEM, PROBLEMS
@@ -66,10 +67,10 @@ def test_what_is_left_open_is_chosen(monkeypatch):
     assert chosen(PROBLEMS["custom"][0]) == "anneal"
     assert chosen(dx.problems.MIS(nx.path_graph(5))) == "sets"
     assert chosen(dx.problems.MIS(nx.path_graph(5_001))) == "sites"
-    assert chosen(PROBLEM, devices=1) == "population"
+    assert chosen(PROBLEM, devices=1) == "anneal"
     for module in (dx.solving.searches, dx.solving.protocol):
         monkeypatch.setattr(module, "has_numba", lambda: False)
-    assert chosen(PROBLEM) == "population"
+    assert chosen(PROBLEM) == "anneal"
     with pytest.raises(ImportError, match=r"needs numba: pip install 'discrax\[solve\]'"):
         dx.solve(KEY, PROBLEM, "sites", seconds=0)
 
@@ -200,12 +201,13 @@ def test_given_states_are_kept_if_nothing_is_better(search):
 
 
 def test_rounds_of_replicas_go_on_where_they_are(monkeypatch):
-    along, restarts = [], []
+    along, restarts, none = [], [], np.zeros((0, PROBLEM.space.num_sites), np.int8)
+    report = Report(0, 0.0, 0.0, np.zeros(0), np.zeros(0), none)
     chains = replica_chains.ReplicaChains
     monkeypatch.setattr(chains, "anneal", lambda self, betas, *_: along.extend(betas.tolist()))
     monkeypatch.setattr(chains, "restart", lambda *_: restarts.append(1))
     monkeypatch.setattr(chains, "polish", lambda *_: None)
-    monkeypatch.setattr(chains, "report", lambda *_: [])
+    monkeypatch.setattr(chains, "report", lambda *_: [report])
     search = Anneal(2, schedule="linear", betas=(1.0, 3.0), num_rounds=3, reheat=0.5)
     list(search.reports(_task(search, 300)))
     first, second, third = np.array(along).reshape(3, 100)
