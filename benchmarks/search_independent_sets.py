@@ -22,14 +22,17 @@ from search_table import Instance, Script, main
 NUM_GRAPHS = 128  # of each random family, at most
 
 TEXT = """
-- `ER-[700-800]`: Erdos-Renyi graphs of 700 to 800 nodes, density 0.15, as drawn by `generators.er_set`.
-- `RB-[200-300]`, `RB-[800-1200]`: model RB at its threshold, drawn as the literature on neural solvers does.
-- `SATLIB`: satisfiable formulas of 100 variables as graphs of conflicts; the optimum is the number of clauses.
-- `BHOSLIB`: model RB with a solution that was planted; the optimum is the number of cliques.
-
-Where no optimum is known, the reference is the best that any search found here with any seed. ReduMIS looks at its
-clock between generations alone, so it takes what the table says, whatever is asked.
+Where no optimum is known, the reference is the best that any search found here with any seed.
 """
+RB = "model RB at its threshold, drawn as the literature on neural solvers does."
+FAMILIES = {
+    "ER-[700-800]": "Erdos-Renyi graphs of 700 to 800 nodes, density 0.15, as drawn by `generators.er_set`.",
+    "RB-[200-300]": RB,
+    "RB-[800-1200]": RB,
+    "SATLIB": "satisfiable formulas of 100 variables as graphs of conflicts; the optimum is the number of clauses. "
+    "`discrax` sees in the graph that it comes from a formula, and searches that.",
+    "BHOSLIB": "model RB with a solution that was planted; the optimum is the number of cliques.",
+}
 
 
 def instances(arguments: argparse.Namespace) -> Iterator[Instance]:
@@ -99,6 +102,7 @@ SCRIPT = Script(
     title="Independent sets",
     text=TEXT,
     instances=instances,
+    families=FAMILIES,
     tiny=lambda: MIS(generators.erdos_renyi(30, 0.2)),
     searches=("discrax", "dwave-sa", "openjij-sa", "kamis-online", "cp-sat", "highs"),
     seconds=1.0,

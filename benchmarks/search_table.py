@@ -16,8 +16,9 @@ import platform
 import statistics
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import search_peers as peers
@@ -49,6 +50,7 @@ class Script(NamedTuple):
     searches: tuple[str, ...]
     seconds: float
     is_fresh: bool = False  # a new process for each search, so that its memory can be told
+    families: Mapping[str, str] = MappingProxyType({})  # what they are, for the pages that have them
     tells_time: bool = False  # the page has the time until the reference was found
     options: Callable[[argparse.ArgumentParser], None] = lambda parser: None
 
@@ -69,6 +71,7 @@ def main(script: Script, doc: str | None) -> None:
     parser.add_argument("--until-best", action="store_true", help="ours ends a search where it meets the reference")
     parser.add_argument("--machine", help="its name in the rows; the processor's if not given")
     parser.add_argument("--page", type=Path, help="write this page from the rows; nothing is run")
+    parser.add_argument("--title", default=script.title, help="of the page; %(default)s")
     script.options(parser)
     arguments = parser.parse_args()
     if arguments.data is not None:
@@ -195,7 +198,9 @@ def write_page(script: Script, rows: list[Row], arguments: argparse.Namespace) -
     by_instance = group(rows, "instance")
     marks = {name: reference(its_rows) for name, its_rows in by_instance.items()}
     cells = {name: cells_of(its_rows) for name, its_rows in by_instance.items()}
-    lines = [f"# {script.title}", "", script.text.strip(), "", *header(rows, solvers), ""]
+    lines = [f"# {arguments.title}", "", script.text.strip(), ""]
+    told = [f"- `{family}`: {script.families[family]}" for family in group(rows, "family") if family in script.families]
+    lines += [*told, "", *header(rows, solvers), ""] if told else [*header(rows, solvers), ""]
     lines += ["## In short", "", *summary(by_instance, cells, marks, solvers), ""]
     lines += ["## By family", "", *families(by_instance, cells, marks, solvers), ""]
     if script.tells_time:
