@@ -26,8 +26,7 @@ KNOWN = {
 
 TEXT = """
 Graphs of the second DIMACS challenge, as far as the data folder has them. The reference is the clique number, or for
-`johnson32-2-4` and `keller5` the best known. m counts conflicts, the pairs that are not joined: KaMIS, CP-SAT and
-HiGHS are given those.
+`johnson32-2-4` and `keller5` the best known. m counts conflicts, the pairs that are not joined.
 """
 
 

@@ -17,8 +17,7 @@ from search_table import Instance, Script, main
 KNOWN = {"G5": 11631, "G70": 9595}  # where the file of the data set is wrong, or behind
 
 TEXT = """
-Cuts of the graphs of the Gset that the data folder has. The reference is the best known cut. CP-SAT works on the
-products of variables, one for each edge, and is here as a solver that can prove an optimum.
+Cuts of the graphs of the Gset that the data folder has. The reference is the best known cut.
 """
 
 

@@ -18,8 +18,7 @@ CUTS = ("ising", "rudy")  # the families that are maximised as cuts; the others 
 
 TEXT = """
 The Biq Mac library as far as the data folder has it: `be`, `beasley` and `gka` are minimised over bits, `ising` and
-`rudy` are cuts. The reference is the optimum, or for the largest the best known. CP-SAT and HiGHS work on a variable
-for each product.
+`rudy` are cuts. The reference is the optimum, or for the largest the best known.
 """
 
 

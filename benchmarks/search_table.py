@@ -454,7 +454,7 @@ def draw(path: Path, by_instance, cells, marks, solvers, title: str) -> bool:
         axes.set_xticks(range(len(names)), names, rotation=90, fontsize=7)
     else:
         axes.set_xlabel("instance, in the order of the table")
-    axes.legend(fontsize=8, ncols=4, loc="lower right", bbox_to_anchor=(1.0, 1.0))
+    figure.legend(fontsize=8, ncols=4, loc="outside lower center")
     figure.savefig(path, dpi=110)
     return True
 

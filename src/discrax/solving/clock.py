@@ -18,6 +18,7 @@ Reported = TypeVar("Reported")
 
 _LONGEST_BLOCK_SECONDS = 0.25  # so that a search can be told to end
 _SECONDS_BETWEEN_REPORTS = 0.2
+_SHARE_OF_A_SLICE, _LONGEST_SLICE = 0.01, 0.15  # of a budget, and in seconds
 _SHARE_OF_REPORTS = 0.05  # of the time that passes between them
 _OF_COMPILATION = "/jax/core/compile/"
 
@@ -118,6 +119,15 @@ class Clock:
     def affords_compilation(self, seconds: float) -> bool:
         """Whether a compilation of so many seconds leaves time to use it."""
         return not self.budget.counts_compilation or self.seconds_left() > 3 * seconds
+
+
+def longest_slice(budget: SearchBudget, least: float) -> float:
+    """How long threads work before they wait for each other: longer where there is time, for the slower one is waited
+    for.
+    """
+    return (
+        least if budget.seconds is None else float(np.clip(_SHARE_OF_A_SLICE * budget.seconds, least, _LONGEST_SLICE))
+    )
 
 
 class Blocks:

@@ -21,7 +21,7 @@ from discrax.problems.problem import BinaryQuadratic
 from discrax.solving import covers_kernels as covers
 from discrax.solving import swaps_kernels as swaps
 from discrax.solving.clause_graphs import recognise, search_formula
-from discrax.solving.clock import Clock, Reports, SearchBudget
+from discrax.solving.clock import Clock, Reports, SearchBudget, longest_slice
 from discrax.solving.drive import check_size
 from discrax.solving.engine import Report
 from discrax.solving.reductions import Kernel, reduce_graph
@@ -115,6 +115,7 @@ class _Sets:
         with clock.compiling():
             _compile()
         self._begin()
+        longest = longest_slice(clock.budget, _SLICE)
         reports, limit, per_step = Reports(clock), clock.budget.num_steps, max(1, len(self._kernel.nodes))
 
         def run(chain: "_Chain", count: int) -> None:
@@ -124,7 +125,7 @@ class _Sets:
 
         with ThreadPoolExecutor(num_threads) as pool:
             while not clock.is_over(self._num_steps) and not all(chain.is_done for chain in self._chains):
-                slice_ = min(_SLICE, max(clock.seconds_left(), 1e-3))
+                slice_ = min(longest, max(clock.seconds_left(), 1e-3))
                 counts = [chain.count_in(slice_) for chain in self._chains]
                 if limit is not None:  # results depend on the seed only: all make as many
                     counts = [min(*counts, limit * per_step - self._chains[0].num_exchanges)] * len(counts)

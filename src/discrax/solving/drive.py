@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Float
 
-from discrax.solving.clock import Clock, Reports, SearchBudget
+from discrax.solving.clock import Clock, Reports, SearchBudget, longest_slice
 from discrax.solving.schedules import interpolate
 
 STEP_OF_LADDER = 1.3  # sqrt(dv dbeta) between rungs
@@ -180,7 +180,8 @@ class Slices:
     """Counts sweeps, and says how many of them make the next slice."""
 
     def __init__(self, clock: Clock, slice_seconds: float):
-        self._clock, self._slice_seconds, self.limit = clock, slice_seconds, clock.budget.num_steps
+        self._clock, self.limit = clock, clock.budget.num_steps
+        self._slice_seconds = longest_slice(clock.budget, slice_seconds)
         self.slice_began = clock.seconds()
         self.num_steps, self.first_step = 0, 0
         self.phase = (0.0, 1.0)
