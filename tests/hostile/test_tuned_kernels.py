@@ -112,7 +112,7 @@ def _pairs_of(sampler: str) -> list[tuple[str, str]]:
 
 TURNS = [(sampler, *pair, 0) for sampler in EXACT for pair in _pairs_of(sampler)[: repeats(1, 2)]]
 # Where a search of the step once went the wrong way.
-AGAIN = [("pavg", "categorical", "pair-tables", number) for number in range(3)]
+AGAIN = [("pavg", "categorical", "pair-tables", number) for number in range(repeats(1, 3))]
 CASES = [
     pytest.param(*case, marks=() if case == QUICK else pytest.mark.slow) for case in dict.fromkeys([*TURNS, *AGAIN])
 ]

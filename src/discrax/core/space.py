@@ -357,6 +357,7 @@ class Categorical(Space):
         self.num_levels = int(np.max(levels))
         self.counts = None if np.min(levels) == self.num_levels else jnp.asarray(levels, jnp.int32)
         self.frozen = freeze(self.shape, levels, frozen, frozen_codes)
+        self.totals = None
 
     def embed(self, x: Integer[Array, "*shape"]) -> Float[Array, "..."]:
         return jax.nn.one_hot(x, self.num_levels, dtype=_float())

@@ -1,5 +1,6 @@
 """Spaces against their definitions, for random shapes, levels and frozen sites."""
 
+import dataclasses
 from typing import NamedTuple
 
 import jax
@@ -227,3 +228,9 @@ def test_check_takes_states_and_batches():
     space.check(np.full((2, 2), 2))
     space.check(np.zeros((5, 2, 2), np.uint8))
     space.check(jnp.zeros((4, 5, 2, 2), jnp.int8))
+
+
+@pytest.mark.parametrize("space", [Binary(3), Spin(3), Ordinal(3, [0.0, 1.0, 3.0]), Categorical(3, 4)])
+def test_every_field_is_set(space):
+    """A field that is left out reads as its default, but makes another structure: another program, another target."""
+    assert {field.name for field in dataclasses.fields(space)} <= set(vars(space))

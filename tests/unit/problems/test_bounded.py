@@ -12,6 +12,7 @@ from discrax.problems import BinaryQuadratic, BoundedQuadratic
 from discrax.solving.clock import SearchBudget
 from discrax.solving.sites import search_by_sites
 from discrax.solving.sites_swaps import SwapChains
+from repeats import repeats
 
 
 def normal(n: int, seed: int) -> np.ndarray:
@@ -186,6 +187,6 @@ def test_solutions_of_random_problems_are_feasible(problem):
 
 @pytest.mark.slow
 @given(SETTINGS)
-@settings(max_examples=10_000, deadline=None)
-def test_solutions_of_ten_thousand_random_problems_are_feasible(problem):
+@settings(max_examples=repeats(1_000, 10_000), deadline=None)
+def test_solutions_of_many_random_problems_are_feasible(problem):
     assert_feasible(random_problem(*problem))

@@ -9,6 +9,7 @@ import pytest
 from discrax.core.target import log_prob
 from discrax.problems import QUBO, ConstrainedQUBO
 from discrax.solving import solve
+from discrax.solving.searches import Anneal
 from discrax.solving.sites_constrained import ConstrainedChains
 
 EVERY = np.array(list(itertools.product([0, 1], repeat=5)), np.int8)
@@ -83,7 +84,7 @@ def test_limits_hold_but_for_rounding():
 def test_annealing_with_a_sampler_solves_it_too():
     made = make(3, penalty=1.0)
     ok = made.is_feasible(EVERY)
-    found = solve(jax.random.key(0), made, num_steps=200, num_chains=8, method="anneal")
+    found = solve(jax.random.key(0), made, Anneal(8), num_steps=200)
     assert found.objective == pytest.approx(made.objective(EVERY)[ok].min())
 
 
