@@ -22,8 +22,8 @@ import numpy as np
 from jaxtyping import Bool, Float, Int, Integer
 
 from discrax.problems.problem import BinaryQuadratic
-from discrax.solving.clock import Clock
 from discrax.solving.engine import Report
+from discrax.solving.protocol import Task
 
 _MOST_COUNTED = 16  # sites, all of whose states are tried
 _LEAST_SHARE = 0.03  # of the sites that must go, for the model to change
@@ -77,13 +77,18 @@ class Remainder:
 
 
 def search_remainders(
-    models: Sequence[BinaryQuadratic],
-    clock: Clock,
-    init: Sequence[Integer[np.ndarray, "chains _"]] | None,
-    search: Callable[[list[BinaryQuadratic], Any], Iterator[list[Report]]],
+    task: Task, betas: tuple[float, float] | None, search: Callable[[list[Any], Any], Iterator[list[Report]]]
 ) -> Iterator[list[Report]]:
-    """Reports of `search(models, init)`, which is given what is left of the models and of first states, if any."""
-    parts = [reduce_model(model, clock.budget.seconds) for model in models]
+    """Reports of `search(models, init)`, which is given what is left of the models and of first states, if any: all of
+    them where models are not binary, and where one temperature is held, for the law would be another.
+    """
+    models: list[Any] = [problem.model for problem in task.problems]
+    init = list(task.first_states) if task.is_given else None
+    holds_still = betas is not None and betas[0] == betas[1]
+    if holds_still or not all(isinstance(model, BinaryQuadratic) for model in models):
+        yield from search(models, init)
+        return
+    parts = [reduce_model(model, task.clock.budget.seconds) for model in models]
     solved = [part.best_states() for part in parts]
     if all(states is not None for states in solved):
         yield [_proved(model, states) for model, states in zip(models, solved, strict=True)]  # type: ignore[arg-type]

@@ -11,7 +11,7 @@
 All but the first take `num_chains` of all of them; what is left open is chosen for the problem and the machine.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -25,6 +25,7 @@ from discrax.core.memory import num_cores
 from discrax.problems.problem import BinaryQuadratic, Labelling, Problem
 from discrax.solving.clock import SearchBudget
 from discrax.solving.drive import plan_phases, search_with
+from discrax.solving.eliminations import search_remainders
 from discrax.solving.engine import Report
 from discrax.solving.protocol import SWEEPS, Annealed, Scheduled, Search, Task, check_numba, has_numba
 from discrax.solving.schedules import KINDS, make_schedule
@@ -86,7 +87,7 @@ class Sites(Annealed):
             )  # fmt: skip
             return ([report] for report in reports)
 
-        return _search_what_is_left(task, self.betas, search)
+        return search_remainders(task, self.betas, search)
 
 
 @dataclass(frozen=True)
@@ -363,20 +364,7 @@ def _search_replicas(
         chains = ReplicaChains(task.key, models, num_chains, devices=task.devices, **settings)
         return search_with(chains, init, task.clock, betas, plan)
 
-    return _search_what_is_left(task, betas, search)
-
-
-def _search_what_is_left(
-    task: Task, betas: tuple[float, float] | None, search: Callable[[list[Any], Any], Iterator[list[Report]]]
-) -> Iterator[list[Report]]:
-    """After exact reductions of binary models, but not where the law at one temperature is wanted: they change it."""
-    models, init = _models(task.problems), list(task.first_states) if task.is_given else None
-    holds_still = betas is not None and betas[0] == betas[1]
-    if holds_still or not all(isinstance(model, BinaryQuadratic) for model in models):
-        return search(models, init)
-    from discrax.solving.eliminations import search_remainders
-
-    return search_remainders(models, task.clock, init, search)
+    return search_remainders(task, betas, search)
 
 
 def _models(problems: Sequence[Problem]) -> list[Any]:
