@@ -18,7 +18,7 @@ def searches_search():
 
 def random_model(seed: int, *, num_sites: int = 11, num_edges: int = 14, is_whole: bool = True) -> BinaryQuadratic:
     generator = np.random.default_rng(seed)
-    pairs = np.array([(i, j) for i in range(num_sites) for j in range(i + 1, num_sites)])
+    pairs = np.stack(np.triu_indices(num_sites, 1), axis=1)
     edges = pairs[generator.choice(len(pairs), num_edges, replace=False)]
     linear, weights = 3 * generator.normal(size=num_sites), 3 * generator.normal(size=num_edges)
     if is_whole:
@@ -83,6 +83,16 @@ def test_projected_states_lift_to_states_that_are_no_worse():
     assert (model.value(left.lift(left.project(x))) >= model.value(x) - 1e-9).mean() > 0.9
 
 
+@pytest.mark.parametrize("num_sites", [1, 2, 5, 11])
+def test_all_best_states_are_counted(num_sites):
+    num_edges = num_sites * (num_sites - 1) // 2
+    model = random_model(4, num_sites=num_sites, num_edges=num_edges)
+    x = all_states(num_sites)
+    values = model.value(x)
+    found = eliminations.Remainder(model, np.arange(num_sites), (), num_sites).best_states()
+    assert sorted(map(tuple, found.tolist())) == sorted(map(tuple, x[values == values.max()].tolist()))
+
+
 def test_what_has_few_sites_left_is_proved():
     tree = np.array([(i, (i - 1) // 2) for i in range(1, 200)])
     weights = np.random.default_rng(0).integers(-5, 6, len(tree)).astype(float)
@@ -93,7 +103,8 @@ def test_what_has_few_sites_left_is_proved():
 
 
 @pytest.mark.parametrize("search", ["sites", "anneal", "temper", "population"])
-def test_searches_go_on_with_what_is_left(search):
+def test_searches_go_on_with_what_is_left(search, monkeypatch):
+    monkeypatch.setattr(eliminations, "_MOST_COUNTED", 0)
     generator = np.random.default_rng(1)
     n = 40
     core = [(i, j) for i in range(20) for j in range(i + 1, 20)]
