@@ -29,7 +29,7 @@ from discrax.solving.solution import Solution
 _FORMAT = 2
 _FIELDS = (
     "objective", "is_feasible", "seconds", "compile_seconds", "num_steps", "num_chains", "search", "sampler",
-    "is_complete",
+    "is_complete", "is_proved",
 )  # fmt: skip
 
 

@@ -80,7 +80,7 @@ def test_a_wrong_rule_is_found(rule, monkeypatch):
 def test_projected_states_lift_to_states_that_are_no_worse():
     model = random_model(3)
     left, x = reduce_model(model), all_states(11)
-    assert (model.value(left.lift(left.project(x))) >= model.value(x) - 1e-9).mean() > 0.9
+    assert (model.value(left.lift(left.project(x))) >= model.value(x) - 1e-9).all()
 
 
 @pytest.mark.parametrize("num_sites", [1, 2, 5, 11])
@@ -93,12 +93,14 @@ def test_all_best_states_are_counted(num_sites):
     assert sorted(map(tuple, found.tolist())) == sorted(map(tuple, x[values == values.max()].tolist()))
 
 
-def test_what_has_few_sites_left_is_proved():
+def test_what_has_few_sites_left_is_proved(tmp_path):
     tree = np.array([(i, (i - 1) // 2) for i in range(1, 200)])
     weights = np.random.default_rng(0).integers(-5, 6, len(tree)).astype(float)
-    found = dx.solve(jax.random.key(0), MaxCut(Graph.from_edges(tree, weights, num_nodes=200)), seconds=30)
+    problem = MaxCut(Graph.from_edges(tree, weights, num_nodes=200))
+    found = dx.solve(jax.random.key(0), problem, seconds=30, folder=tmp_path)
     assert found.objective == weights[weights > 0].sum()
     assert found.is_proved_optimal
+    assert dx.solving.Solution.load(tmp_path, problem).is_proved
     assert found.seconds < 5  # of thirty: nothing is left to search for
 
 
