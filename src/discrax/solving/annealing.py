@@ -1,8 +1,8 @@
 """Simulated annealing with any sampler: many chains of one or several instances, their temperature falling together.
 
-The temperature is constant for a block of steps, of which a search has about a thousand; the best state of every chain
-is kept step by step. A search may be cut into rounds: every round but the first begins with the share `reheat` of the
-schedule done, from where the chains are, or with `reheat` = 0 at the hot end again.
+The temperature is constant for a turn of some steps, of which a search has about a thousand; the best state of every
+chain is kept step by step. A search may be cut into rounds: every round but the first begins with the share `reheat` of
+the schedule done, from where the chains are, or with `reheat` = 0 at the hot end again.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,9 +17,10 @@ from discrax.solving.clock import Blocks, Clock, Reports
 from discrax.solving.engine import Report
 from discrax.solving.places import Places
 from discrax.solving.schedules import BetaSchedule
+from discrax.solving.turns import MOST_TURNS
 
-_BLOCKS = 1000
-_LONGEST_BLOCK = 256
+_TURNS = 1000
+_LONGEST_TURN = 256  # steps
 
 
 def anneal(
@@ -36,16 +37,16 @@ def anneal(
 ) -> Iterator[list[Report]]:
     """Reports of all instances, five times a second, and when the budget is spent."""
     places = Places(key, targets, sampler, x, [schedule.beta(0.0) for schedule in schedules], devices)
-    blocks = Blocks(clock, count=_BLOCKS, longest=_LONGEST_BLOCK, first_guess=places.seconds)
+    blocks = Blocks(clock, count=_TURNS, longest=_LONGEST_TURN, most_turns=MOST_TURNS, first_guess=places.seconds)
     reports = Reports(clock)
-    while steps := blocks.next_steps(places.num_steps):
-        p = progress(clock.fraction(places.num_steps), num_rounds, reheat)
-        places.betas = np.array([schedule.beta(p) for schedule in schedules])
-        is_due = reports.is_due()
+    while block := blocks.next_block(places.num_steps):
+        spent = blocks.fractions(block, places.num_steps)
+        shares = [progress(each, num_rounds, reheat) for each in spent]
+        betas = np.array([[schedule.beta(p) for schedule in schedules] for p in shares])
         seconds = places.seconds
-        places.run(steps, resize=is_due and clock.affords_compilation(places.last_compile_seconds))
-        blocks.note(steps, places.seconds - seconds, places.last_compile_seconds)
-        if is_due:
+        places.anneal(betas, block.num_steps, resize=block.resizes)
+        blocks.note(block, places.seconds - seconds, places.last_compile_seconds)
+        if reports.is_due():
             yield from reports.emit(lambda: _reports(places, clock))
     yield _reports(places, clock)
 

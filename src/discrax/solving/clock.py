@@ -19,6 +19,7 @@ Reported = TypeVar("Reported")
 _LONGEST_BLOCK_SECONDS = 0.25  # so that a search can be told to end
 _SECONDS_BETWEEN_REPORTS = 0.2
 _SHARE_OF_A_SLICE, _LONGEST_SLICE = 0.01, 0.15  # of a budget, and in seconds
+_RESIZES = 16  # in a budget of steps
 _SHARE_OF_REPORTS = 0.05  # of the time that passes between them
 _OF_COMPILATION = "/jax/core/compile/"
 
@@ -104,13 +105,13 @@ class Clock:
             return np.inf
         return self.budget.seconds - (0.0 if of_all else self._reserved) - self.seconds()
 
-    def fraction(self, num_steps: int) -> float:
-        """The share of the budget, 0 to 1, that is spent after so many steps."""
+    def fraction(self, num_steps: int, ahead: float = 0.0) -> float:
+        """The share of the budget, 0 to 1, that is spent after so many steps, or in so many seconds from now."""
         if self.budget.num_steps is not None:
             return min(1.0, num_steps / max(self.budget.num_steps, 1))
         assert self.budget.seconds is not None
         spent = self.seconds()
-        return min(1.0, spent / max(spent + self.seconds_left(), 1e-9))
+        return min(1.0, (spent + ahead) / max(spent + self.seconds_left(), 1e-9))
 
     def is_over(self, num_steps: int) -> bool:
         """Whether a search that has made so many steps is to end."""
@@ -130,35 +131,71 @@ def longest_slice(budget: SearchBudget, least: float) -> float:
     )
 
 
-class Blocks:
-    """How many steps to run before looking at the clock again.
+class Block(NamedTuple):
+    """Turns of steps that are run before a search looks at the clock again."""
 
-    Of a budget of steps a block is 1 / `count`. Of seconds, the first two blocks are one step each, which says what a
-    step costs; then a block takes about 1 / `count` of the budget, in powers of two, for every length is a program of
-    its own. A step that is sure not to fit is not begun.
+    num_turns: int
+    num_steps: int  # of a turn
+    resizes: bool = False  # whether kernels may be given another capacity before it, which changes what they draw
+
+
+class Blocks:
+    """How much to run before looking at the clock again.
+
+    Of a budget of steps a turn is 1 / `count`. Of seconds, the first two turns are one step each, which says what a
+    step costs; then a turn takes about 1 / `count` of the budget, in powers of two, for every length is a program of
+    its own. A block has as many turns as take a quarter of a second. A step that is sure not to fit is not begun.
+    Kernels are resized five times a second, or, where the budget is steps, after every sixteenth of it: then what is
+    drawn depends on no clock.
     """
 
-    def __init__(self, clock: Clock, *, count: int, longest: int, first_guess: float):
-        self._clock, self._count, self._longest = clock, count, longest
+    def __init__(self, clock: Clock, *, count: int, longest: int, most_turns: int, first_guess: float):
+        self._clock, self._count, self._longest, self._most_turns = clock, count, longest, most_turns
         self._seconds_per_step, self._num_measured = first_guess, 0
-        self._length = 1
+        self._length, self._next_resize, self._compile_seconds = 1, 0.0, 0.0
 
-    def next_steps(self, num_steps: int) -> int:
-        """Steps of the next block after so many; 0 where the search is over."""
+    def next_block(self, num_steps: int) -> Block | None:
+        """The next block after so many steps; None where the search is over."""
         if self._clock.is_over(num_steps):
-            return 0
+            return None
         limit = self._clock.budget.num_steps
         if limit is not None:
-            return min(max(1, min(self._longest, limit // self._count)), limit - num_steps)
+            length = max(1, min(self._longest, limit // self._count))
+            if length > limit - num_steps:
+                return Block(1, limit - num_steps)
+            between = max(1, limit // length // _RESIZES)
+            since = num_steps // length % between
+            most = min(between - since, (limit - num_steps) // length)
+            return Block(min(self._turns(length, np.inf), most), length, since == 0)
         left = self._clock.seconds_left()
         if left < 0.5 * self._seconds_per_step:
-            return 0
-        return self._length if self._length * self._seconds_per_step <= left else 1
+            return None
+        length = self._length if self._length * self._seconds_per_step <= left else 1
+        resizes = self._clock.seconds() >= self._next_resize and self._clock.affords_compilation(self._compile_seconds)
+        if resizes:
+            self._next_resize = self._clock.seconds() + _SECONDS_BETWEEN_REPORTS
+        return Block(self._turns(length, left), length, resizes)
 
-    def note(self, num_steps: int, seconds: float, compile_seconds: float) -> None:
+    def _turns(self, length: int, seconds_left: float) -> int:
+        """Of so many steps each, that a block has."""
+        if self._num_measured < 2:
+            return 1
+        seconds = min(_LONGEST_BLOCK_SECONDS, seconds_left)
+        return int(np.clip(seconds / (length * self._seconds_per_step), 1, self._most_turns))
+
+    def fractions(self, block: Block, num_steps: int) -> list[float]:
+        """The share of the budget that will be spent before each turn of a block that begins after so many steps."""
+        seconds = block.num_steps * self._seconds_per_step
+        return [
+            self._clock.fraction(num_steps + turn * block.num_steps, ahead=turn * seconds)
+            for turn in range(block.num_turns)
+        ]
+
+    def note(self, block: Block, seconds: float, compile_seconds: float) -> None:
         """Says what a block took, and the last compilation."""
         self._num_measured += 1
-        self._seconds_per_step = max(seconds / num_steps, 1e-7)
+        self._compile_seconds = compile_seconds
+        self._seconds_per_step = max(seconds / (block.num_turns * block.num_steps), 1e-7)
         if self._clock.budget.seconds is None or self._num_measured < 2:
             return
         wanted = min(self._clock.budget.seconds / self._count, _LONGEST_BLOCK_SECONDS) / self._seconds_per_step

@@ -17,16 +17,16 @@ import numpy as np
 from jaxtyping import Array, Float, Integer, Key, PRNGKeyArray
 
 from discrax.core import random
-from discrax.core.devices import Devices
+from discrax.core.devices import Devices, compiled_on
 from discrax.core.kernel import Kernel, replaced
 from discrax.core.observers import Best, BestState
 from discrax.core.target import Target, Tempered
 from discrax.sampling.auto import default_adapter
 from discrax.sampling.checks import chain_keys
 from discrax.sampling.run import Run
+from discrax.solving.turns import GIVES, MOST_TURNS, TAKES, Ladder, first_ladder, run_turns
 
 _LEAST_CAPACITY = 8
-_MOST_CROSSINGS = 100.0  # by which the gain of tuning falls: a temperature that moves takes the best scale with it
 
 
 class Places:
@@ -46,7 +46,7 @@ class Places:
         space = targets[0].space
         codes = jnp.asarray(x.reshape(*x.shape[:2], *space.shape), space.dtype)
         begin = time.perf_counter()
-        keys = [chain_keys(each, x.shape[1])[1] for each in _split(key, len(betas))]
+        *keys, self._swap_keys = (chain_keys(each, x.shape[1])[1] for each in _split(key, len(betas) + 1))
         places = zip(keys, targets, betas, codes, strict=True)
         runs = [Run.at(each, Tempered(target, float(beta)), sampler, here) for each, target, beta, here in places]
         run = Run.stack(runs).on(devices)
@@ -55,9 +55,10 @@ class Places:
         adapter = default_adapter(run.targets[0], run.kernels[0])
         if adapter is not None:
             run = run.begin_tuning([adapter] * len(betas), 10**6)
-        self._run = self._with_room(run)
-        self.num_steps, self.acceptance = 0, 0.0
         self._best = BestState(run.ensemble.states.x, run.ensemble.states.log_prob)
+        self._run = self._with_room(replace(run, ensemble=run.ensemble._replace(observed=(self._best,))))
+        self.num_steps, self.acceptance = 0, 0.0
+        self._ladder: Ladder | None = None
         self.seconds = time.perf_counter() - begin - self.last_compile_seconds
 
     @staticmethod
@@ -69,26 +70,34 @@ class Places:
                 "chains; divide the objective by a large number, or pass `init`."
             )
 
-    def run(self, num_steps: int, *, resize: bool = True) -> None:
-        """So many steps of all chains at the present temperatures; with `resize` the kernels' capacity follows them."""
-        begin = time.perf_counter()
-        run = self._with_gain(self._run.at_temperatures(self.betas))
-        run = self._with_room(run) if resize else run
-        for chunk in run.steps(1, thinning=num_steps, observe=(Best(),), chunk=1, resize=False):
-            self._run, self.acceptance = chunk.run, chunk.acceptance
-            compile_seconds = chunk.compile_seconds * len(self.betas)
-            self.last_compile_seconds = compile_seconds or self.last_compile_seconds
-            self.seconds += time.perf_counter() - begin - compile_seconds
-        self._best = self._run.ensemble.observed[0]
-        self.num_steps += num_steps
+    def anneal(self, betas: Float[np.ndarray, "turns places"], num_steps: int, *, resize: bool) -> None:
+        """Turns of so many steps of all chains, each at its temperatures; with `resize` the kernels' capacity follows
+        them.
+        """
+        padded = np.zeros((MOST_TURNS, betas.shape[1]), np.float32)
+        padded[: len(betas)] = betas
+        self._run_turns(jnp.asarray(padded), len(betas), num_steps, resize)
+        self.betas = betas[-1]
 
-    @staticmethod
-    def _with_gain(run: Run) -> Run:
-        memory = run.ensemble.memory
-        if not hasattr(memory, "crossings"):
-            return run
-        memory = memory._replace(crossings=jnp.minimum(memory.crossings, _MOST_CROSSINGS))
-        return replace(run, ensemble=run.ensemble._replace(memory=memory))
+    def temper(self, num_turns: int, num_steps: int, *, resize: bool) -> None:
+        """As many turns of so many steps, after each of which neighbouring places exchange states."""
+        self._ladder = self._run_turns(self._ladder or first_ladder(self.betas), num_turns, num_steps, resize)
+        assert self._ladder is not None
+        self.betas = np.asarray(self._ladder.betas, np.float64)
+
+    def _run_turns(self, plan: Any, num_turns: int, num_steps: int, resize: bool) -> Ladder | None:
+        begin, run = time.perf_counter(), self._run.at_temperatures(self.betas)
+        run = self._with_room(run) if resize else run
+        arguments = (run.keys, self._swap_keys, run.target, run.ensemble, run.adapter, plan, jnp.int32(num_turns))
+        settings = {"num_steps": num_steps, "observers": (Best(),), "axes": run.axes}
+        program, compile_seconds = compiled_on(run.devices, run_turns, arguments, settings, takes=TAKES, gives=GIVES)
+        ensemble, ladder, rate = jax.block_until_ready(program())
+        self._run, self.acceptance = replace(run, ensemble=ensemble), float(rate)
+        self.last_compile_seconds = compile_seconds or self.last_compile_seconds
+        self.seconds += time.perf_counter() - begin - compile_seconds
+        self._best = ensemble.observed[0]
+        self.num_steps += num_turns * num_steps
+        return ladder
 
     @staticmethod
     def _with_room(run: Run) -> Run:
@@ -120,31 +129,7 @@ class Places:
         x = np.asarray(self._best.x)
         return x.reshape(*x.shape[:2], -1)
 
-    def exchange(self, key: PRNGKeyArray, turn: int) -> Float[np.ndarray, " pairs"]:
-        """Metropolis swaps between neighbouring places, chain by chain; the mean probability of each pair."""
-        ensemble = self._run.ensemble
-        states, rates = _exchange(key, ensemble.states, jnp.asarray(self.betas, jnp.float32), turn)
-        self._run = replace(self._run, ensemble=ensemble._replace(states=states))
-        return np.asarray(rates).mean(axis=1)  # on the host: however many devices, in one order
-
 
 @partial(jax.jit, static_argnums=1)
 def _split(key: PRNGKeyArray, count: int) -> Key[Array, " count"]:
     return random.split(key, count)
-
-
-@jax.jit
-def _exchange(key: PRNGKeyArray, states: Any, betas: Float[Array, " places"], turn: Array) -> tuple[Any, Array]:
-    """States of places (i, i + 1), i of the parity of the turn, change places with probability
-    min(1, exp((beta_i - beta_i+1) (value_i+1 - value_i))).
-    """
-    key = random.fold_in(key, turn)
-    places, chains = states.log_prob.shape
-    value = states.log_prob.astype(jnp.float32)
-    log_ratio = (betas[:-1] - betas[1:])[:, None] * (value[1:] - value[:-1])
-    is_pair = (jnp.arange(places - 1) % 2 == turn % 2)[:, None]
-    swaps = is_pair & (jnp.log(random.uniform(key, log_ratio.size)).reshape(log_ratio.shape) < log_ratio)
-    none = jnp.zeros((1, chains), bool)
-    here = jnp.arange(places)[:, None] + jnp.concatenate([swaps, none]) - jnp.concatenate([none, swaps])
-    moved = jax.tree.map(lambda leaf: leaf[here, jnp.arange(chains)], states)
-    return moved, jnp.exp(jnp.minimum(log_ratio, 0))

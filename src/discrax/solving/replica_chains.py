@@ -20,7 +20,7 @@ from discrax.solving.replica_moves import can_exchange_clusters
 from discrax.solving.replica_program import MOST_ROUNDS, ReplicaState, run_rounds
 from discrax.solving.replicas import Arrangement, arrange, of_sites
 from discrax.solving.schedules import binary_betas
-from discrax.solving.tempering import tune_ladder
+from discrax.solving.turns import tune_ladder
 
 _SWEEPS_OF_A_ROUND = 8
 _CODES = 2**22  # of all replicas, where their number is left open: enough to keep an accelerator busy

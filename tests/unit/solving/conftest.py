@@ -1,4 +1,4 @@
-"""What tests of searches share: blocks of few steps, and a clock that stands still."""
+"""What tests of searches share: turns of few steps, and a clock that stands still."""
 
 import pytest
 
@@ -8,10 +8,10 @@ from .clocks import Hands
 
 
 @pytest.fixture
-def in_blocks_of_five_steps(monkeypatch):
-    """One program for searches of any length, and few calls of it."""
-    monkeypatch.setattr(annealing, "_BLOCKS", 1)
-    monkeypatch.setattr(annealing, "_LONGEST_BLOCK", 5)
+def in_turns_of_five_steps(monkeypatch):
+    """One program for searches of any length."""
+    monkeypatch.setattr(annealing, "_TURNS", 1)
+    monkeypatch.setattr(annealing, "_LONGEST_TURN", 5)
 
 
 @pytest.fixture
@@ -24,7 +24,8 @@ def hands(monkeypatch):
 
 @pytest.fixture
 def reports_often(monkeypatch, hands):
-    """Every look at the clock takes a millisecond, and reports come after twenty looks."""
+    """Every look at the clock takes a millisecond, and reports come after twenty looks, one a turn."""
+    monkeypatch.setattr(annealing, "MOST_TURNS", 1)
     hands.tick = 1e-3
     monkeypatch.setattr(clock, "_SECONDS_BETWEEN_REPORTS", 0.02)
     monkeypatch.setattr(clock, "_SHARE_OF_REPORTS", 1.0)

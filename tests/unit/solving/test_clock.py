@@ -11,7 +11,7 @@ from discrax.core.interrupts import Interrupts
 from discrax.problems import MIS
 from discrax.problems.generators import erdos_renyi
 from discrax.solving import annealing, tempering
-from discrax.solving.clock import Blocks, Clock, Reports, SearchBudget, _Compilations
+from discrax.solving.clock import Block, Blocks, Clock, Reports, SearchBudget, _Compilations
 from discrax.solving.engine import Report
 from discrax.solving.finishing import Candidate, Finish
 from discrax.solving.schedules import BetaSchedule
@@ -70,17 +70,18 @@ class Slow:
         self.best_states = np.zeros((2, 3, 4), np.int8)
         self.lengths = set()
 
-    def run(self, steps, *, resize):
+    def temper(self, turns, steps, *, resize):
         if steps not in self.lengths:
             self.lengths.add(steps)
             self.hands.compile(self.compilation)
-        self.hands.time += steps * self.cost
-        self.seconds += steps * self.cost
-        self.num_steps += steps
-        self.blocks.append(steps)
+        self.hands.time += turns * steps * self.cost
+        self.seconds += turns * steps * self.cost
+        self.num_steps += turns * steps
+        self.blocks.append((turns, steps))
 
-    def exchange(self, *_):
-        return np.full(1, 0.5)
+    def anneal(self, betas, steps, *, resize):
+        assert (np.diff(betas[:, 0]) > -1e-12).all()
+        self.temper(len(betas), steps, resize=resize)
 
 
 @pytest.mark.parametrize("cost", [1e-5, 1e-3, 0.1, 1.0, 3.0, 30.0])
@@ -100,34 +101,61 @@ def test_seconds_are_kept_whatever_a_step_costs(monkeypatch, as_a_user, module, 
     assert last.num_steps > 0 or cost > 5
 
 
-def test_the_first_blocks_are_short_and_later_ones_a_share_of_the_budget():
+def _blocks(clock):
+    return Blocks(clock, count=1000, longest=256, most_turns=64, first_guess=0.0)
+
+
+def test_the_first_blocks_are_short_and_later_turns_a_share_of_the_budget():
     hands = Hands()
-    blocks = Blocks(hands.clock(100.0), count=1000, longest=256, first_guess=0.0)
-    lengths = []
+    blocks, taken, done = _blocks(hands.clock(100.0)), [], 0
     for _ in range(4):
-        lengths.append(steps := blocks.next_steps(sum(lengths)))
+        taken.append(block := blocks.next_block(done))
+        steps = block.num_turns * block.num_steps
         hands.time += steps * 0.01
-        blocks.note(steps, steps * 0.01, 0.0)
-    assert lengths == [1, 1, 8, 8]
-    blocks.note(8, 8.0, 0.0)  # steps have become a hundred times as dear
-    assert blocks.next_steps(0) == 1
+        done += steps
+        blocks.note(block, steps * 0.01, 0.0)
+    assert [block[:2] for block in taken] == [
+        (1, 1),
+        (1, 1),
+        (3, 8),
+        (3, 8),
+    ]  # 0.1 s a turn, a quarter of a second a block
+    blocks.note(Block(1, 8), 8.0, 0.0)  # steps have become a hundred times as dear
+    assert blocks.next_block(0)[:2] == (1, 1)
 
 
-def test_steps_are_exact():
-    blocks, done = Blocks(Clock(SearchBudget(num_steps=2500)), count=1000, longest=256, first_guess=0.0), []
-    while steps := blocks.next_steps(sum(done)):
-        done.append(steps)
-    assert sum(done) == 2500
-    assert set(done) == {2}
+def test_the_shares_of_turns_go_on_from_block_to_block():
+    hands = Hands()
+    blocks, done, shares = _blocks(hands.clock(10.0)), 0, []
+    while block := blocks.next_block(done):
+        steps = block.num_turns * block.num_steps
+        shares += blocks.fractions(block, done)
+        hands.time += steps * 0.01
+        done += steps
+        blocks.note(block, steps * 0.01, 0.0)
+    assert np.allclose(shares, np.arange(1000) / 1000, atol=1e-6)
+
+
+@pytest.mark.parametrize("cost", [1e-5, 1e-3, 0.1])
+def test_steps_are_exact_and_resized_at_the_same_ones_whatever_they_cost(cost):
+    blocks, done, resized, count = _blocks(Clock(SearchBudget(num_steps=2503))), 0, [], 0
+    while block := blocks.next_block(done):
+        resized += [done] if block.resizes else []
+        assert block.num_steps == (2 if done < 2502 else 1)
+        done, count = done + block.num_turns * block.num_steps, count + 1
+        blocks.note(block, cost * block.num_turns * block.num_steps, 0.0)
+    assert done == 2503
+    assert resized == list(range(0, 2500, 156))
+    assert count < 50 or cost > 1e-3
 
 
 def test_a_program_is_not_compiled_when_that_is_all_the_time_left():
     hands = Hands()
-    blocks = Blocks(hands.clock(10.0, counts_compilation=True), count=1000, longest=256, first_guess=0.0)
+    blocks = _blocks(hands.clock(10.0, counts_compilation=True))
     for _ in range(2):
         hands.time += 3.0
-        blocks.note(1, 1e-5, 3.0)
-    assert blocks.next_steps(2) == 1
+        blocks.note(Block(1, 1), 1e-5, 3.0)
+    assert blocks.next_block(2).num_steps == 1
 
 
 def test_reports_that_take_long_come_seldom():

@@ -13,7 +13,7 @@ from discrax.solving.sites_chains import BinaryChains
 
 from .instances import BY_SAMPLER, KEY, PROBLEM, PROBLEMS, SITES, STEPS
 
-pytestmark = pytest.mark.usefixtures("in_blocks_of_five_steps", "hands")
+pytestmark = pytest.mark.usefixtures("in_turns_of_five_steps", "hands")
 
 
 def test_seconds_are_kept(monkeypatch, hands):  # those of sampling, whatever a step costs: test_clock.py

@@ -12,7 +12,7 @@ from discrax.solving.searches import Anneal, Population, Sites, Temper
 
 from .instances import KEY, PLANTED, PROBLEM
 
-pytestmark = pytest.mark.usefixtures("in_blocks_of_five_steps", "hands")
+pytestmark = pytest.mark.usefixtures("in_turns_of_five_steps", "hands")
 
 
 @pytest.mark.parametrize(

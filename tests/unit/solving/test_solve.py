@@ -19,7 +19,7 @@ from discrax.solving.searches import Anneal, Sites, Temper
 
 from .instances import BY_SAMPLER, CHECKERBOARD, KEY, PROBLEM, PROBLEMS, SITES, STEPS
 
-pytestmark = pytest.mark.usefixtures("in_blocks_of_five_steps", "hands")
+pytestmark = pytest.mark.usefixtures("in_turns_of_five_steps", "hands")
 
 
 def idle_report(states):
@@ -241,32 +241,3 @@ def test_every_schedule_that_is_offered_is_taken_by_every_search():
         if schedule != "tempering":
             assert solve(KEY, PROBLEM, Anneal(schedule=schedule), seconds=0).is_feasible
             make_schedule(PROBLEM, schedule)
-
-
-def test_a_ladder_moves_rungs_to_where_swaps_are_rare():
-    from discrax.solving.tempering import tune_ladder
-
-    betas = np.array([1.0, 2.0, 4.0, 8.0])
-    moved = tune_ladder(betas, np.array([0.9, 0.5, 0.1]), gain=0.5)
-    gaps = np.diff(np.log(moved))
-    assert gaps[0] > gaps[1] > gaps[2]
-    assert moved[0] == 1.0
-    assert moved[-1] == pytest.approx(8.0)
-
-
-def test_swaps_leave_the_law_of_all_rungs_alone():
-    """Independent rungs of a two-state model, swapped: each rung keeps its own law."""
-    from discrax.core.kernel import State
-    from discrax.solving.places import _exchange
-
-    betas, chains = np.array([0.3, 1.0, 2.5], np.float32), 40_000
-    chance = 1 / (1 + np.exp(-betas))  # of state 1, whose value is 1
-    x = (np.random.default_rng(0).random((3, chains)) < chance[:, None]).astype(np.int8)
-    state = State(x[..., None], x.astype(np.float32), ())
-    for turn in range(4):
-        state, rates = _exchange(jax.random.key(turn), state, betas, turn % 2)
-    assert ((rates > 0) & (rates <= 1)).all()
-    assert (rates.mean(axis=1) < 1).all()
-    counts = np.asarray(state.x[..., 0]).mean(axis=1)
-    assert np.abs(counts - chance).max() < 5 * np.sqrt(0.25 / chains)
-    assert not np.array_equal(np.asarray(state.x[..., 0]), x)  # they did move
