@@ -16,6 +16,7 @@ import pytest
 from jaxtyping import Array, Float
 
 import discrax as dx
+from repeats import repeats
 
 NUM_STEPS, NUM_CHAINS = 200, 4
 BETA = 0.7
@@ -168,14 +169,16 @@ def at(tree, *place):
 def runs() -> list:
     """Every sampler on every space it takes, in single and on the last of them in double precision.
 
-    `make test` has one run a sampler, on another space each time; `make test-slow` has the others.
+    `make test` has one run a sampler, on another space each time; `make test-slow` has two more, and with
+    DISCRAX_TESTS_REPEATS=full all others.
     """
     out = []
     for number, name in enumerate(KERNELS):
         spaces = dx.samplers.REGISTRY[row_of(name)].spaces
         settings = [*[(space, 32) for space in spaces], (spaces[-1], 64)]
         quick = settings[number % len(settings)]
-        for space, bits in settings:
+        few = [settings[(number + i) % len(settings)] for i in range(min(3, len(settings)))]
+        for space, bits in repeats(few, settings):
             is_quick, name_of_run = (space, bits) == quick, f"{name}-{space.__name__.lower()}-float{bits}"
             marks = () if is_quick else pytest.mark.slow
             out.append(pytest.param((name, space, bits, is_quick), id=name_of_run, marks=marks))

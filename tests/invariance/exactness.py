@@ -8,8 +8,8 @@ False alarms: a check fails where its p-value, corrected for the two questions, 
 holds fewer than 400 checks, so with fresh seeds one run in 2500 would fail without a fault. Seeds follow from the names
 of the tests, and none was chosen by its outcome.
 
-`make test` runs a selection in which every sampler, every space and every weight function occurs; `make test-slow` runs
-the rest of their product.
+`make test` runs a selection in which every sampler, every space and every weight function occurs, `make test-slow` one
+in which each occurs twice, and with DISCRAX_TESTS_REPEATS=full all of their product.
 """
 
 from collections.abc import Callable, Iterable
@@ -18,13 +18,16 @@ import pytest
 from jaxtyping import Array, Key
 
 import discrax as dx
+from repeats import cover
 
 THRESHOLD = 1e-6
 
 
-def selected(cases: Iterable[tuple], is_quick: Callable[..., bool]) -> list:
-    """The cases, those that are not quick marked as slow."""
-    return [case if is_quick(*case) else pytest.param(*case, marks=pytest.mark.slow) for case in cases]
+def selected(cases: Iterable[tuple], is_quick: Callable[..., bool], times: int = 2) -> list:
+    """As many of the cases as have each of their values so many times, those that are not quick marked as slow."""
+    cases = list(cases)
+    kept = cover(cases, times, first=[case for case in cases if is_quick(*case)])
+    return [case if is_quick(*case) else pytest.param(*case, marks=pytest.mark.slow) for case in kept]
 
 
 def check(kernel: dx.Kernel, target: dx.Target, key: Key[Array, ""], num_sweeps: int = 12) -> dx.exact.Verdict:

@@ -101,19 +101,19 @@ def test_what_has_few_sites_left_is_proved(tmp_path):
     assert found.objective == weights[weights > 0].sum()
     assert found.is_proved_optimal
     assert dx.solving.Solution.load(tmp_path, problem).is_proved
-    assert found.seconds < 5  # of thirty: nothing is left to search for
+    assert found.num_steps == 0  # nothing is left to search for
 
 
 @pytest.mark.parametrize("search", ["sites", "anneal", "temper", "population"])
 def test_searches_go_on_with_what_is_left(search, monkeypatch):
     monkeypatch.setattr(eliminations, "_MOST_COUNTED", 0)
     generator = np.random.default_rng(1)
-    n = 40
-    core = [(i, j) for i in range(20) for j in range(i + 1, 20)]
-    leaves = [(i, generator.integers(i)) for i in range(20, n)]
+    n = 24
+    core = [(i, j) for i in range(12) for j in range(i + 1, 12)]
+    leaves = [(i, generator.integers(i)) for i in range(12, n)]
     edges = np.array(core + leaves)
     problem = QUBO(np.zeros(n), edges, generator.integers(-9, 10, len(edges)).astype(float))
-    assert len(reduce_model(problem.model).sites) <= 20
+    assert len(reduce_model(problem.model).sites) <= 12
     found = dx.solve(jax.random.key(0), problem, search, num_steps=300)
     values = [np.asarray(problem.objective(state)) for state in found.states]
     assert np.allclose(values, found.objective)
@@ -121,19 +121,18 @@ def test_searches_go_on_with_what_is_left(search, monkeypatch):
 
 
 def least_by_leaves(problem: QUBO, leaves: np.ndarray) -> float:
-    """By trying all states of the first twenty sites; the rest follows from them, the last first."""
+    """By trying all states of the first twelve sites; the rest follows from them, the last first."""
     model = problem.model
     weights = {tuple(edge): weight for edge, weight in zip(model.edges.tolist(), model.weights, strict=True)}
-    gain = np.zeros((40, 2))  # of a site and all that hangs on it, by its code
+    gain = np.zeros((24, 2))  # of a site and all that hangs on it, by its code
     gain[:, 1] = model.linear
     for i, j in leaves[::-1].tolist():
         weight = weights.get((i, j), weights.get((j, i), 0.0))
         gain[j, 0] += gain[i].max()
         gain[j, 1] += max(gain[i, 0], gain[i, 1] + weight)
-    is_core = (model.edges < 20).all(axis=1)
-    core = BinaryQuadratic(gain[:20, 1] - gain[:20, 0], model.edges[is_core], model.weights[is_core])
-    best = max(core.value(all_states(20)[k : k + 2**14]).max() for k in range(0, 2**20, 2**14))
-    return -float(best + gain[:20, 0].sum())
+    is_core = (model.edges < 12).all(axis=1)
+    core = BinaryQuadratic(gain[:12, 1] - gain[:12, 0], model.edges[is_core], model.weights[is_core])
+    return -float(core.value(all_states(12)).max() + gain[:12, 0].sum())
 
 
 def test_the_law_at_one_temperature_is_not_reduced(monkeypatch):
