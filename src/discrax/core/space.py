@@ -14,6 +14,7 @@ import itertools
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -230,60 +231,51 @@ def hamming(x: Integer[Array, "..."], y: Integer[Array, "..."]) -> Float[Array, 
     return jnp.sum(x != y, dtype=jnp.float32)
 
 
-class Binary(_Scalar):
+class _TwoLevels(_Scalar):
+    """Sites of two levels, whose sums may be bounded."""
+
+    levels: ClassVar[tuple[float, float]]
+
+    def __init__(
+        self,
+        shape: int | Sequence[int],
+        *,
+        exactly: ArrayLike | None = None,
+        at_least: ArrayLike | None = None,
+        at_most: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        frozen: ArrayLike | None = None,
+        frozen_codes: ArrayLike | None = None,
+    ):
+        self.shape, self.num_levels = checked_shape(shape), 2
+        self.frozen = freeze(self.shape, 2, frozen, frozen_codes)
+        self.totals = bound_totals(self.shape, np.array(self.levels), self.frozen, groups, exactly, at_least, at_most)
+
+    @property
+    def values(self) -> Float[Array, " levels"]:
+        return jnp.array(self.levels, _float())
+
+
+class Binary(_TwoLevels):
     """Sites in {0, 1}: the embedding is the code.
 
     `exactly`, or `at_least` and `at_most`, say how many sites are on: of all, or of each group (one number for all
     groups, or one for each). `groups` numbers the group of every site from 0, -1 for a site that is in none.
     """
 
-    def __init__(
-        self,
-        shape: int | Sequence[int],
-        *,
-        exactly: ArrayLike | None = None,
-        at_least: ArrayLike | None = None,
-        at_most: ArrayLike | None = None,
-        groups: ArrayLike | None = None,
-        frozen: ArrayLike | None = None,
-        frozen_codes: ArrayLike | None = None,
-    ):
-        self.shape, self.num_levels = checked_shape(shape), 2
-        self.frozen = freeze(self.shape, 2, frozen, frozen_codes)
-        self.totals = bound_totals(self.shape, np.array([0.0, 1.0]), self.frozen, groups, exactly, at_least, at_most)
-
-    @property
-    def values(self) -> Float[Array, " levels"]:
-        return jnp.array([0.0, 1.0], _float())
+    levels = (0.0, 1.0)
 
     def embed(self, x: Integer[Array, "*shape"]) -> Float[Array, "..."]:
         return x.astype(_float())
 
 
-class Spin(_Scalar):
+class Spin(_TwoLevels):
     """Sites in {-1, +1}: code 0 is -1 and code 1 is +1.
 
     `exactly`, `at_least` and `at_most` bound the sum of the spins, of all or of each of the `groups`, as in `Binary`.
     """
 
-    def __init__(
-        self,
-        shape: int | Sequence[int],
-        *,
-        exactly: ArrayLike | None = None,
-        at_least: ArrayLike | None = None,
-        at_most: ArrayLike | None = None,
-        groups: ArrayLike | None = None,
-        frozen: ArrayLike | None = None,
-        frozen_codes: ArrayLike | None = None,
-    ):
-        self.shape, self.num_levels = checked_shape(shape), 2
-        self.frozen = freeze(self.shape, 2, frozen, frozen_codes)
-        self.totals = bound_totals(self.shape, np.array([-1.0, 1.0]), self.frozen, groups, exactly, at_least, at_most)
-
-    @property
-    def values(self) -> Float[Array, " levels"]:
-        return jnp.array([-1.0, 1.0], _float())
+    levels = (-1.0, 1.0)
 
     def embed(self, x: Integer[Array, "*shape"]) -> Float[Array, "..."]:
         return 2 * x.astype(_float()) - 1
