@@ -62,6 +62,7 @@ def main(script: Script, doc: str | None) -> None:
         "--seconds", type=float, help=f"for each search; {script.seconds:g}, for a page the most frequent"
     )
     parser.add_argument("--seeds", type=int, default=5, help="how many; %(default)s")
+    parser.add_argument("--first-seed", type=int, default=0, help="the seeds before it are left out; %(default)s")
     parser.add_argument("--instances", nargs="+", help="names of instances or families; all if not given")
     parser.add_argument("--count", type=int, help="at most so many of each family")
     parser.add_argument("--solvers", nargs="+", default=list(script.searches), help="%(default)s")
@@ -102,7 +103,7 @@ def run(script: Script, arguments: argparse.Namespace) -> None:
     }
     made: dict[str, Problem] = {}
     with peers.Machine(cores, is_fresh=script.is_fresh) as machine:
-        for seed in range(arguments.seeds):
+        for seed in range(arguments.first_seed, arguments.seeds):
             for instance in instances:
                 for solver in solvers:
                     row = about | {"instance": instance.name, "family": instance.family, "solver": solver, "seed": seed}
