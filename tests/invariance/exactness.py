@@ -1,8 +1,8 @@
 """What "exact" means in this folder, and how often a test would fail without a fault.
 
-`dx.exact.check_kernel` starts 10^5 chains from exact draws of the target and makes two steps (invariance), then starts
-10^4 chains from one state and makes many (convergence); both times a chi-square test compares where they end with the
-target. Chains are independent, so the test is honest.
+`dx.exact.check_kernel` starts `NUM_CHAINS` from exact draws of the target and makes two steps (invariance), then starts
+a tenth of them from one state and makes many (convergence); both times a chi-square test compares where they end with
+the target. Chains are independent, so the test is honest.
 
 False alarms: a check fails where its p-value, corrected for the two questions, is below `THRESHOLD` = 1e-6. The folder
 holds fewer than 400 checks, so with fresh seeds one run in 2500 would fail without a fault. Seeds follow from the names
@@ -18,9 +18,10 @@ import pytest
 from jaxtyping import Array, Key
 
 import discrax as dx
-from repeats import cover
+from repeats import cover, repeats
 
 THRESHOLD = 1e-6
+NUM_CHAINS = repeats(40_000, 100_000)
 
 
 def selected(cases: Iterable[tuple], is_quick: Callable[..., bool], times: int = 2) -> list:
@@ -33,7 +34,9 @@ def selected(cases: Iterable[tuple], is_quick: Callable[..., bool], times: int =
 def check(kernel: dx.Kernel, target: dx.Target, key: Key[Array, ""], num_sweeps: int = 12) -> dx.exact.Verdict:
     """Convergence may take as many steps as a sampler of one site a step needs for `num_sweeps` sweeps."""
     num_steps = num_sweeps * int(target.space.num_free)
-    return dx.exact.check_kernel(kernel, target, key=key, num_convergence_steps=num_steps, threshold=THRESHOLD)
+    return dx.exact.check_kernel(
+        kernel, target, key=key, num_chains=NUM_CHAINS, num_convergence_steps=num_steps, threshold=THRESHOLD
+    )
 
 
 def assert_exact(kernel: dx.Kernel, target: dx.Target, key: Key[Array, ""], num_sweeps: int = 12) -> None:

@@ -16,6 +16,8 @@ from invariance.exactness import THRESHOLD, assert_exact, invariance_p_value, se
 from invariance.kernels import WEIGHTS, AnyWeight
 from invariance.small_targets import QUADRATIC, SPACES, cubic, frozen, symmetric
 
+pytestmark = pytest.mark.optimised  # steps of many chains take longer than compiling them
+
 
 @cache
 def cubic_on(space: str, is_frozen: bool = False) -> dx.Target:
