@@ -14,7 +14,6 @@ import itertools
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -231,10 +230,12 @@ def hamming(x: Integer[Array, "..."], y: Integer[Array, "..."]) -> Float[Array, 
     return jnp.sum(x != y, dtype=jnp.float32)
 
 
-class _TwoLevels(_Scalar):
-    """Sites of two levels, whose sums may be bounded."""
+class Binary(_Scalar):
+    """Sites in {0, 1}: the embedding is the code.
 
-    levels: ClassVar[tuple[float, float]]
+    `exactly`, or `at_least` and `at_most`, say how many sites are on: of all, or of each group (one number for all
+    groups, or one for each). `groups` numbers the group of every site from 0, -1 for a site that is in none.
+    """
 
     def __init__(
         self,
@@ -249,33 +250,41 @@ class _TwoLevels(_Scalar):
     ):
         self.shape, self.num_levels = checked_shape(shape), 2
         self.frozen = freeze(self.shape, 2, frozen, frozen_codes)
-        self.totals = bound_totals(self.shape, np.array(self.levels), self.frozen, groups, exactly, at_least, at_most)
+        self.totals = bound_totals(self.shape, np.array([0.0, 1.0]), self.frozen, groups, exactly, at_least, at_most)
 
     @property
     def values(self) -> Float[Array, " levels"]:
-        return jnp.array(self.levels, _float())
-
-
-class Binary(_TwoLevels):
-    """Sites in {0, 1}: the embedding is the code.
-
-    `exactly`, or `at_least` and `at_most`, say how many sites are on: of all, or of each group (one number for all
-    groups, or one for each). `groups` numbers the group of every site from 0, -1 for a site that is in none.
-    """
-
-    levels = (0.0, 1.0)
+        return jnp.array([0.0, 1.0], _float())
 
     def embed(self, x: Integer[Array, "*shape"]) -> Float[Array, "..."]:
         return x.astype(_float())
 
 
-class Spin(_TwoLevels):
+class Spin(_Scalar):
     """Sites in {-1, +1}: code 0 is -1 and code 1 is +1.
 
     `exactly`, `at_least` and `at_most` bound the sum of the spins, of all or of each of the `groups`, as in `Binary`.
     """
 
-    levels = (-1.0, 1.0)
+    # Written again: type checkers make a constructor of the fields for a module that only inherits one.
+    def __init__(
+        self,
+        shape: int | Sequence[int],
+        *,
+        exactly: ArrayLike | None = None,
+        at_least: ArrayLike | None = None,
+        at_most: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        frozen: ArrayLike | None = None,
+        frozen_codes: ArrayLike | None = None,
+    ):
+        self.shape, self.num_levels = checked_shape(shape), 2
+        self.frozen = freeze(self.shape, 2, frozen, frozen_codes)
+        self.totals = bound_totals(self.shape, np.array([-1.0, 1.0]), self.frozen, groups, exactly, at_least, at_most)
+
+    @property
+    def values(self) -> Float[Array, " levels"]:
+        return jnp.array([-1.0, 1.0], _float())
 
     def embed(self, x: Integer[Array, "*shape"]) -> Float[Array, "..."]:
         return 2 * x.astype(_float()) - 1
