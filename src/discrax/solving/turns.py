@@ -53,6 +53,7 @@ def first_ladder(betas: Float[np.ndarray, " rungs"]) -> Ladder:
     return Ladder(jnp.asarray(betas, jnp.float32), jnp.zeros(len(betas) - 1), jnp.int32(0), jnp.int32(0))
 
 
+# Compiled as a whole: all that the program takes, and all that decides what it is.
 def run_turns(
     keys: Key[Array, "places chains"],
     swap_keys: Key[Array, " chains"],
