@@ -14,9 +14,11 @@ from discrax.solving import sites_kernels as kernels
 from discrax.solving.drive import STEP_OF_LADDER
 from discrax.solving.engine import Report
 from discrax.solving.schedules import cold_beta
+from discrax.solving.sites_tempering import temper
 
 MOST_BYTES_OF_REPLICAS = 2**30
 _MOST_HALVINGS = 12
+_MOST_NEIGHBOURS_FOR_CLUSTERS = 4
 
 
 class Chains(ABC):
@@ -196,27 +198,45 @@ class BinaryChains(Chains):
         slopes = np.maximum(0, np.diff(np.maximum.accumulate(means))) / np.diff(betas)
         lengths = np.concatenate([[0], np.cumsum(np.sqrt(slopes) * np.diff(betas))])
         num_rungs = max(2, 1 + int(np.ceil(lengths[-1] / STEP_OF_LADDER)))
-        num_bytes = self.num_chains * num_rungs * self.states.shape[1] * (1 + self.fields.itemsize)
+        count = self.num_chains * self._num_teams * num_rungs
+        num_bytes = count * self.states.shape[1] * (1 + self.fields.itemsize)
         if lengths[-1] == 0 or num_bytes > MOST_BYTES_OF_REPLICAS:
             return None
         return np.interp(np.linspace(0, lengths[-1], num_rungs), lengths, betas)
 
+    @property
+    def _num_teams(self) -> int:
+        """Two, which exchange clusters, where sites have few neighbours: else all sites that differ are one cluster."""
+        start = self.rows[0]
+        return 2 if len(start) > 1 and np.diff(start).max() <= _MOST_NEIGHBOURS_FOR_CLUSTERS else 1
+
+    def steps_of_a_round(self, ladder: Float[np.ndarray, " rungs"]) -> int:
+        return self._num_teams * len(ladder)
+
     def begin_tempering(self, ladder: Float[np.ndarray, " rungs"]) -> None:
         """All replicas of a chain begin at its best state: the hot ones soon leave it."""
-        num_rungs = len(ladder)
+        shape = (self._num_teams, len(ladder))
+        count = shape[0] * shape[1]
         self.put(self.best, 0, self.num_chains)
-        self.replicas = np.repeat(self.states[:, None], num_rungs, axis=1)
-        self.replica_fields = np.repeat(self.fields[:, None], num_rungs, axis=1)
-        self.replica_values = np.repeat(self.values[:, None], num_rungs, axis=1)
-        self.rungs = np.tile(np.arange(num_rungs, dtype=np.int32), (self.num_chains, 1))
+        self.replicas = np.repeat(self.states[:, None], count, axis=1)
+        self.replica_fields = np.repeat(self.fields[:, None], count, axis=1)
+        self.replica_values = np.repeat(self.values[:, None], count, axis=1)
+        self.rungs = np.tile(np.arange(count, dtype=np.int32).reshape(shape), (self.num_chains, 1, 1))
+
+    def _is_symmetric(self) -> bool:
+        """Whether a state has the value of the one with all spins turned."""
+        start, _, weights = self.rows
+        sums = np.concatenate([[0.0], np.cumsum(weights, dtype=np.float64)])
+        return bool((2.0 * self.linear + sums[start[1:]] - sums[start[:-1]] == 0).all())
 
     def temper(self, ladder: Float[np.ndarray, " rungs"], first: int, count: int, low: int, high: int) -> None:
-        kernels.temper(
+        temper(
             *self.rows, self.replicas, self.replica_fields, self.replica_values, self.rungs, self.best,
-            self.best_values, self.streams, self.unit * ladder, self.has_table, first, count, low, high,
+            self.best_values, self.streams, self.unit * ladder, self.has_table, self._is_symmetric(), first, count,
+            low, high,
         )  # fmt: skip
         for chain in range(low, high):
-            coldest = self.rungs[chain, -1]
+            coldest = self.rungs[chain, 0, -1]
             self.states[chain] = self.replicas[chain, coldest]
             self.fields[chain] = self.replica_fields[chain, coldest]
             self.values[chain] = self.replica_values[chain, coldest]

@@ -24,7 +24,6 @@ OfSites = Num[np.ndarray, " n"]
 States = Integer[np.ndarray, "chains n"]  # spins or labels
 Fields = Num[np.ndarray, "chains n"]
 Values = Float64[np.ndarray, " chains"]
-Rungs = Integer[np.ndarray, "chains rungs"]
 Around = Float64[np.ndarray, "chains n labels"]
 Counts = Int64[np.ndarray, "chains labels"]
 Streams = UInt64[np.ndarray, "chains 2"]
@@ -190,45 +189,6 @@ def polish(
         if values[chain] > best_values[chain]:
             best_values[chain] = values[chain]
             best[chain] = spins[chain]
-
-
-# Numba compiles plain arrays well, and structures of them badly: each array is a parameter.
-@compiled
-def temper(
-    start: Starts, others: Ends, weights: Weights, spins: Num[np.ndarray, "chains rungs n"],
-    fields: Num[np.ndarray, "chains rungs n"], values: Float64[np.ndarray, "chains rungs"], rungs: Rungs, best: States,
-    best_values: Values, states: Streams, ladder: Betas, has_table: bool, first: int, count: int, low: int, high: int,
-) -> None:  # fmt: skip
-    """Parallel tempering in each chain, which has a replica for every beta of the ladder, ascending.
-
-    Rounds are `first` to `first + count`. In each, every replica makes a sweep, then every other pair of neighbours on
-    the ladder is offered an exchange. `rungs[chain, r]` is the replica at rung r. What the coldest one finds is taken
-    to its local maximum and kept.
-    """
-    chances = np.empty(TABLE, np.uint64)
-    s, f = spins[0, 0].copy(), fields[0, 0].copy()
-    for chain in range(low, high):
-        order, value = rungs[chain], values[chain]
-        a, b = states[chain]
-        for k in range(first, first + count):
-            for r in range(len(ladder)):
-                q = order[r]
-                change, a, b = sweep(
-                    start, others, weights, spins[chain, q], fields[chain, q], ladder[r], chances, has_table, a, b
-                )
-                value[q] += change
-            for r in range(k % 2, len(ladder) - 1, 2):
-                i, j = order[r], order[r + 1]
-                bits, a, b = draw(a, b)
-                if uniform(bits) < math.exp(min(0.0, (ladder[r + 1] - ladder[r]) * (value[i] - value[j]))):
-                    order[r], order[r + 1] = j, i
-            coldest = order[len(ladder) - 1]
-            s[:], f[:] = spins[chain, coldest], fields[chain, coldest]
-            found = value[coldest] + climb(start, others, weights, s, f)
-            if found > best_values[chain]:
-                best_values[chain] = found
-                best[chain] = s
-        states[chain, 0], states[chain, 1] = a, b
 
 
 @compiled
