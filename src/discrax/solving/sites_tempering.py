@@ -32,6 +32,7 @@ from discrax.solving.sites_kernels import (
 )
 
 
+# Numba compiles plain arrays well, and structures of them badly: each array is a parameter.
 @compiled
 def exchange_cluster(
     start: Starts, others: Ends, weights: Weights, s: OfSites, f: OfSites, s2: OfSites, f2: OfSites,
@@ -57,7 +58,8 @@ def exchange_cluster(
                 first = i
                 break
             left -= 1
-    queue[0], size, done, change = first, 1, 0, 0.0
+    change = 0.0
+    queue[0], size, done = first, 1, 0
     is_in[first] = True
     while done < size:
         i = queue[done]
@@ -71,7 +73,8 @@ def exchange_cluster(
     for k in range(size):
         i = queue[k]
         is_in[i] = False
-        change += s[i] * f[i]
+        gain = s[i] * f[i]
+        change += gain
         sign, sign2 = s[i], s2[i]
         s[i], s2[i] = -sign, -sign2
         for e in range(start[i], start[i + 1]):
