@@ -80,7 +80,7 @@ def exchange_cluster(
         for e in range(start[i], start[i + 1]):
             f[others[e]] += sign * weights[e]
             f2[others[e]] += sign2 * weights[e]
-    return change, a, b
+    return float(change), a, b
 
 
 # Numba compiles plain arrays well, and structures of them badly: each array is a parameter.
