@@ -56,7 +56,7 @@ CASES = [
     pytest.param(target, name, marks=() if is_quick else pytest.mark.slow)
     for target in ("function", "quadratic", "frozen")
     for number, name in enumerate(KERNELS)
-    if target == "quadratic" or (name != "gibbs-chromatic" and number % repeats(3, 1) == 0)
+    if target == "quadratic" or (name != "gibbs-chromatic" and number % repeats(6, 1) == 0)
     for is_quick in [name in QUICK and target == "quadratic"]
 ]
 

@@ -11,6 +11,7 @@ import pytest
 
 import discrax as dx
 from discrax.samplers.balancing import get_balancing
+from repeats import cover
 
 pytestmark = pytest.mark.optimised  # runs for long
 
@@ -64,7 +65,7 @@ def cases(names):
     ]
 
 
-@pytest.mark.parametrize(("config", "balancing"), cases(PRINTED_LBP))
+@pytest.mark.parametrize(("config", "balancing"), cases(cover(PRINTED_LBP, times=1)))
 def test_adaptive_lbp_lies_between_print_and_theory(config, balancing):
     summary = run(config, dx.samplers.pas(balancing=balancing), 300, 300)
     theory = dx.exact.bernoulli_optimum(probabilities(config), get_balancing(balancing))
