@@ -55,9 +55,9 @@ class Places:
         adapter = default_adapter(run.targets[0], run.kernels[0])
         if adapter is not None:
             run = run.begin_tuning([adapter] * len(betas), 10**6)
-        self._best = BestState(run.ensemble.states.x, run.ensemble.states.log_prob)
-        self._run = self._with_room(replace(run, ensemble=run.ensemble._replace(observed=(self._best,))))
-        self.num_steps, self.acceptance = 0, 0.0
+        best = BestState(run.ensemble.states.x, run.ensemble.states.log_prob)
+        self._run = self._with_room(replace(run, ensemble=run.ensemble._replace(observed=(best,))))
+        self.num_steps = 0
         self._ladder: Ladder | None = None
         self.seconds = time.perf_counter() - begin - self.last_compile_seconds
 
@@ -91,11 +91,10 @@ class Places:
         arguments = (run.keys, self._swap_keys, run.target, run.ensemble, run.adapter, plan, jnp.int32(num_turns))
         settings = {"num_steps": num_steps, "observers": (Best(),), "axes": run.axes}
         program, compile_seconds = compiled_on(run.devices, run_turns, arguments, settings, takes=TAKES, gives=GIVES)
-        ensemble, ladder, rate = jax.block_until_ready(program())
-        self._run, self.acceptance = replace(run, ensemble=ensemble), float(rate)
+        ensemble, ladder = jax.block_until_ready(program())
+        self._run = replace(run, ensemble=ensemble)
         self.last_compile_seconds = compile_seconds or self.last_compile_seconds
         self.seconds += time.perf_counter() - begin - compile_seconds
-        self._best = ensemble.observed[0]
         self.num_steps += num_turns * num_steps
         return ladder
 
@@ -121,12 +120,12 @@ class Places:
     @property
     def best_values(self) -> Float[np.ndarray, "places chains"]:
         """The best that each chain has met."""
-        return np.asarray(self._best.log_prob, np.float64)
+        return np.asarray(self._run.ensemble.observed[0].log_prob, np.float64)
 
     @property
     def best_states(self) -> Integer[np.ndarray, "places chains n"]:
         """The states of the best values."""
-        x = np.asarray(self._best.x)
+        x = np.asarray(self._run.ensemble.observed[0].x)
         return x.reshape(*x.shape[:2], -1)
 
 

@@ -204,7 +204,7 @@ class BinaryChains(Chains):
             return None
         return np.interp(np.linspace(0, lengths[-1], num_rungs), lengths, betas)
 
-    @property
+    @functools.cached_property
     def _num_teams(self) -> int:
         """Two, which exchange clusters, where sites have few neighbours: else all sites that differ are one cluster."""
         start = self.rows[0]
@@ -223,6 +223,7 @@ class BinaryChains(Chains):
         self.replica_values = np.repeat(self.values[:, None], count, axis=1)
         self.rungs = np.tile(np.arange(count, dtype=np.int32).reshape(shape), (self.num_chains, 1, 1))
 
+    @functools.cached_property
     def _is_symmetric(self) -> bool:
         """Whether a state has the value of the one with all spins turned."""
         start, _, weights = self.rows
@@ -232,7 +233,7 @@ class BinaryChains(Chains):
     def temper(self, ladder: Float[np.ndarray, " rungs"], first: int, count: int, low: int, high: int) -> None:
         temper(
             *self.rows, self.replicas, self.replica_fields, self.replica_values, self.rungs, self.best,
-            self.best_values, self.streams, self.unit * ladder, self.has_table, self._is_symmetric(), first, count,
+            self.best_values, self.streams, self.unit * ladder, self.has_table, self._is_symmetric, first, count,
             low, high,
         )  # fmt: skip
         for chain in range(low, high):

@@ -36,7 +36,7 @@ _MOST_CROSSINGS = 100.0  # by which the gain of tuning falls: a temperature that
 # Along which axis of what `run_turns` takes and gives the chains lie, behind that of the places.
 _CHAINS = jax.tree.map(lambda axis: None if axis is None else axis + 1, CHAIN_AXES, is_leaf=lambda axis: axis is None)
 TAKES = (1, 0, None, _CHAINS, None, None, None)
-GIVES = (_CHAINS, None, None)
+GIVES = (_CHAINS, None)
 
 
 class Ladder(NamedTuple):
@@ -67,38 +67,33 @@ def run_turns(
     observers: tuple[Observer, ...],
     axes: Any,
     of_all: Callable[[Any], Any] = lambda tree: tree,
-) -> tuple[Ensemble, Ladder | None, Float[Array, ""]]:
+) -> tuple[Ensemble, Ladder | None]:
     """`num_turns` turns of `num_steps` steps at the temperatures of a ladder, which is tuned and exchanges states after
-    every turn, or at those that the plan has for each turn. `axes` are those of the target's arrays.
-
-    Also returns the ladder, and the mean acceptance of the last turn.
+    every turn, or at those that the plan has for each turn. `axes` are those of the target's arrays. Also returns the
+    ladder.
     """
     arrays, static = eqx.partition(ensemble, eqx.is_array)
     is_ladder = isinstance(plan, Ladder)
 
-    def of_place(keys: Array, target: Tempered, ensemble: Ensemble, adapter: Adapter | None) -> tuple[Ensemble, Array]:
-        after, _, info = run_chunk(
-            keys, target, ensemble, adapter, num_draws=1, thinning=num_steps, observers=observers, of_all=of_all
-        )
-        return after, info.accept_prob
+    def of_place(keys: Array, target: Tempered, ensemble: Ensemble, adapter: Adapter | None) -> Ensemble:
+        settings = {"num_draws": 1, "thinning": num_steps, "observers": observers, "of_all": of_all}
+        return run_chunk(keys, target, ensemble, adapter, **settings)[0]
 
-    def one_turn(t: Array, carry: tuple[Any, Any, Array]) -> tuple[Any, Any, Array]:
-        arrays, ladder, _ = carry
+    def one_turn(t: Array, carry: tuple[Any, Any]) -> tuple[Any, Any]:
+        arrays, ladder = carry
         betas = ladder.betas if is_ladder else plan[t]  # pyright: ignore[reportIndexIssue]
         here = eqx.tree_at(lambda target: target.beta, target, betas.astype(target.beta.dtype))
         before = _with_gain(eqx.combine(arrays, static))
-        after, rate = eqx.filter_vmap(of_place, in_axes=(0, axes, eqx.if_array(0), eqx.if_array(0)))(
-            keys, here, before, adapter
-        )
+        in_axes = (0, axes, eqx.if_array(0), eqx.if_array(0))
+        after = eqx.filter_vmap(of_place, in_axes=in_axes)(keys, here, before, adapter)
         if is_ladder:
             states, rates = exchange(swap_keys, after.states, betas, ladder.turn)
             after = after._replace(states=states)
             ladder = _tune(ladder, jnp.mean(of_all(rates.T), axis=0))
-        return eqx.filter(after, eqx.is_array), ladder, jnp.mean(rate)
+        return eqx.filter(after, eqx.is_array), ladder
 
-    carry = (arrays, plan if is_ladder else None, jnp.zeros(()))
-    arrays, ladder, rate = jax.lax.fori_loop(0, num_turns, one_turn, carry)
-    return eqx.combine(arrays, static), ladder, rate
+    arrays, ladder = jax.lax.fori_loop(0, num_turns, one_turn, (arrays, plan if is_ladder else None))
+    return eqx.combine(arrays, static), ladder
 
 
 def _with_gain(ensemble: Ensemble) -> Ensemble:
