@@ -95,7 +95,7 @@ def verdict_of(sampler: str | dx.Kernel, target: dx.Target, key: Array) -> dx.ex
 
 
 def check(kernel: dx.Kernel, target: dx.Target, key: Array) -> dx.exact.Verdict:
-    return dx.exact.check_kernel(kernel, target, key=key, num_chains=20_000, num_convergence_steps=400)
+    return dx.exact.check_kernel(kernel, target, key=key, num_chains=20_000, num_convergence_steps=100)
 
 
 EXACT = [name for name, row in dx.samplers.REGISTRY.items() if row.build().is_exact]
