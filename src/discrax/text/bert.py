@@ -9,7 +9,8 @@ with f the activation and D the word embeddings again unless the model has a dec
 folder in the format of Hugging Face: config.json, vocab.txt or tokenizer.json, model.safetensors.
 """
 
-from dataclasses import dataclass
+import json
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -19,7 +20,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Integer, PRNGKeyArray
 
 from discrax.core.checks import checked_arguments
-from discrax.text.checkpoint import CONFIG, Checkpoint, read_json
+from discrax.core.files import write_whole
+from discrax.text.checkpoint import CONFIG, Checkpoint, read_json, write_tensors
 from discrax.text.encoder import ACTIVATIONS, Affine, EncoderConfig, Layer, Norm, encode, normals
 from discrax.text.tokens import WordPiece
 
@@ -154,6 +156,38 @@ def read_checkpoint(folder: str | Path) -> MaskedModel:
         config=config,
     )
     return MaskedModel(bert, tokenizer)
+
+
+def write_checkpoint(model: MaskedModel, folder: str | Path) -> None:
+    """Writes a model's folder, as `read_checkpoint` and others that know the format read it."""
+    bert, config, folder = model.bert, model.bert.config, Path(folder)
+    of, head = "bert.embeddings", "cls.predictions"
+    tensors = {
+        f"{of}.word_embeddings.weight": bert.words,
+        f"{of}.position_embeddings.weight": bert.positions,
+        f"{of}.token_type_embeddings.weight": bert.types,
+        f"{head}.bias": bert.head.bias,
+        f"{head}.decoder.weight": bert.words if bert.head.decoder is None else bert.head.decoder,
+        **_parts(f"{of}.LayerNorm", bert.norm),
+        **_parts(f"{head}.transform.dense", bert.head.transform),
+        **_parts(f"{head}.transform.LayerNorm", bert.head.norm),
+    }
+    for i in range(config.num_hidden_layers):
+        layer = jax.tree.map(lambda leaf, i=i: leaf[i], bert.layers)
+        for part, place in _LAYER.items():
+            tensors |= _parts(f"bert.encoder.layer.{i}.{place}", getattr(layer, part))
+    about = {"model_type": "bert", "architectures": ["BertForMaskedLM"], **asdict(config)}
+    folder.mkdir(parents=True, exist_ok=True)
+    write_whole(folder / CONFIG, json.dumps(about, indent=1))
+    model.tokenizer.write(folder)
+    write_tensors(folder, tensors)
+
+
+def _parts(name: str, part: Affine | Norm) -> dict[str, Array]:
+    """A layer's two tensors; weights are stored as outputs by inputs."""
+    if isinstance(part, Norm):
+        return {f"{name}.weight": part.scale, f"{name}.bias": part.shift}
+    return {f"{name}.weight": part.weight.T, f"{name}.bias": part.bias}
 
 
 def _read_config(checkpoint: Checkpoint) -> BertConfig:
