@@ -118,7 +118,7 @@ def _lines(name: str) -> Iterator[str]:
     path = data_folder("text", wanted) / "text" / name
     if not path.is_file():
         raise ValueError(f"There is no {path}; expected {wanted}.")
-    with lzma.open(path, "rt", encoding="utf-8") as lines:
+    with lzma.open(path, "rt", encoding="utf-8", errors="replace") as lines:  # old speeches have a few odd bytes
         yield from lines
 
 
