@@ -1,6 +1,7 @@
 """BERT (Devlin et al., 2019), a masked language model: what word may stand where the sentence has a [MASK].
 
-One sentence, without padding. With word embeddings w of the tokens (length, hidden), and the layers of `encoder`,
+One sentence; what pads it is seen by no place. With word embeddings w of the tokens (length, hidden), and the layers
+of `encoder`,
 
     h = layers(norm(w + positions + type))
     logits at a place = norm(f(h_place T + t)) D' + d
@@ -17,7 +18,7 @@ from pathlib import Path
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, Integer, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, Integer, PRNGKeyArray
 
 from discrax.core.checks import checked_arguments
 from discrax.core.files import write_whole
@@ -75,11 +76,13 @@ class Bert(eqx.Module):
             config=config,
         )
 
-    def encode(self, embedded: Float[Array, "length hidden"]) -> Float[Array, "length hidden"]:
-        """The last layer's output for a sentence that is given by its word embeddings."""
+    def encode(
+        self, embedded: Float[Array, "length hidden"], is_seen: Bool[Array, " length"] | None = None
+    ) -> Float[Array, "length hidden"]:
+        """The last layer's output for a sentence that is given by its word embeddings; all of it is seen by default."""
         places = self.positions[: embedded.shape[0]]
         start = self.norm(embedded + places + self.types[:1].repeat(len(places), axis=0), self.config.layer_norm_eps)
-        return encode(self.layers, start, self.config, norm_first=False, causal=False)
+        return encode(self.layers, start, self.config, norm_first=False, causal=False, is_seen=is_seen)
 
     def logits(self, encoded: Float[Array, "*places hidden"]) -> Float[Array, "*places vocabulary"]:
         """Logits of all words, at the given places only."""
@@ -88,10 +91,13 @@ class Bert(eqx.Module):
         return Affine(words.T, head.bias)(head.norm(activated, self.config.layer_norm_eps))
 
     def __call__(
-        self, tokens: Int[Array, " length"], places: Int[Array, " places"]
+        self,
+        tokens: Int[Array, " length"],
+        places: Int[Array, " places"],
+        is_seen: Bool[Array, " length"] | None = None,
     ) -> Float[Array, "places vocabulary"]:
         """Log-probabilities of all words at some places of a sentence."""
-        return jax.nn.log_softmax(self.logits(self.encode(self.words[tokens])[places]), axis=-1)
+        return jax.nn.log_softmax(self.logits(self.encode(self.words[tokens], is_seen)[places]), axis=-1)
 
 
 @dataclass(frozen=True, eq=False)
