@@ -94,7 +94,7 @@ def _redraw_letters(model: MaskedModel, generator: np.random.Generator) -> str:
     return model.tokenizer.text(target.fill(x))
 
 
-def english_model(num_updates: int = 6_000, seed: int = 0) -> Path:
+def english_model(num_updates: int = 10_000, seed: int = 0) -> Path:
     """The folder of a small model trained on the user's texts, from the cache folder where it is there."""
     folder = cache_folder() / f"masked-model-{num_updates}-{seed}"
     if not folder.is_dir():
