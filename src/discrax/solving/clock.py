@@ -118,8 +118,14 @@ class Clock:
         return self.is_asked_to_stop() or self.fraction(num_steps) >= 1
 
     def affords_compilation(self, seconds: float) -> bool:
-        """Whether a compilation of so many seconds leaves time to use it."""
-        return not self.budget.counts_compilation or self.seconds_left() > 3 * seconds
+        """Whether a compilation that may take so many seconds leaves time to use it.
+
+        The seconds are those of the last one. It may have found its program kept and the next one may not, so none
+        begins in the second half of the budget.
+        """
+        if not self.budget.counts_compilation or self.budget.seconds is None:
+            return True
+        return self.seconds_left() > max(3 * seconds, self.budget.seconds / 2)
 
 
 def longest_slice(budget: SearchBudget, least: float) -> float:

@@ -32,6 +32,16 @@ def test_compilation_counts_where_the_budget_says_so():
     assert (apart.affords_compilation(100), counted.affords_compilation(2)) == (True, False)
 
 
+def test_no_program_is_begun_late_where_compilation_counts_though_the_last_one_was_short():
+    hands = Hands()
+    clock = hands.clock(10.0, counts_compilation=True)
+    hands.time = 4.0
+    assert clock.affords_compilation(0.1)
+    assert not clock.affords_compilation(2.5)
+    hands.time = 6.0
+    assert not clock.affords_compilation(0.1)
+
+
 def test_compilation_that_is_told_twice_counts_once(monkeypatch):
     now = iter([1.0, 2.0, 3.0, 10.0])
     monkeypatch.setattr(time, "perf_counter", lambda: next(now))
