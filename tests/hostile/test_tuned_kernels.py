@@ -84,8 +84,8 @@ def random_target(space: str, family: str, number: int) -> dx.Target:
 
 
 def tuned_kernel(sampler: str | dx.Kernel, target: dx.Target, key: Array) -> dx.Kernel:
-    """As a user gets it, after a warm-up of 64 chains."""
-    settings = {"num_chains": 64, "num_warmup": 400, "num_samples": 10, "progress": False}
+    """As a user gets it, after a warm-up of 64 chains. As many draws: one program tunes and draws."""
+    settings = {"num_chains": 64, "num_warmup": 400, "num_samples": 400, "progress": False}
     return dx.sample(key, target, sampler, **settings).kernel
 
 

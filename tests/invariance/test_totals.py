@@ -76,7 +76,7 @@ TUNED = repeats(TURNS, [(space, sampler) for space, _ in TURNS for _, sampler in
 @pytest.mark.parametrize(("space", "sampler"), TUNED)
 def test_a_tuned_sampler_keeps_the_law(space, sampler, key):
     target = quadratic(SPACES[space]())
-    settings = {"num_chains": 64, "num_warmup": 400, "num_samples": 10, "progress": False}
+    settings = {"num_chains": 64, "num_warmup": 400, "num_samples": 400, "progress": False}  # one program
     result = dx.sample(key, target, sampler, **settings)
     target.space.check(result.draws)
     assert_exact(result.kernel, target, key)
