@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from discrax.bench.execute.cells import run_cells, shape_key
-from discrax.bench.execute.run import cells_of, plan, resolve_sampler, with_sampler
+from discrax.bench.execute.run import plan
+from discrax.bench.execute.samplers import parse_samplers
 from discrax.bench.experiments.ess import scalar
 from discrax.bench.plan.cell import Budget, Cell, call, load_file, resolve
 from discrax.bench.plan.suite import Size, Table, aliases, find, shipped_suites
@@ -51,9 +52,9 @@ def test_addresses():
     with pytest.raises(ValueError, match="An address is"):
         resolve("rwm")
     with pytest.raises(ValueError, match="but a sampler is a discrax"):
-        resolve_sampler(f"{HERE / 'my_kernel.py'}:dx.auto")
+        parse_samplers(f"{HERE / 'my_kernel.py'}:dx.auto")
     with pytest.raises(ValueError, match="must make a kernel without arguments"):
-        resolve_sampler(f"{HERE / 'my_kernel.py'}:dx.Binary")
+        parse_samplers(f"{HERE / 'my_kernel.py'}:dx.Binary")
 
 
 def test_every_suite_makes_cells_whose_parts_exist():
@@ -145,15 +146,6 @@ def test_together_or_alone_is_the_same():
     assert values[0]["EJD"] == pytest.approx(values[1]["EJD"], rel=0.2)
     scales = [next(row["value"] for row in rows if row["metric"] == "scale") for rows in together]
     assert scales[0] > 1.3 * scales[1]  # each is tuned to its own rate
-
-
-def test_a_sampler_of_the_users_own():
-    address = resolve_sampler(f"{HERE / 'my_kernel.py'}:TwoFlips")
-    cell = with_sampler(make_cell(), address)
-    assert dict(cell.labels) == {"task": "bernoulli", "N": "12", "sampler": "TwoFlips"}
-    cells = cells_of(find("optimal-scaling/table05"), Size.QUICK, [address])
-    mine = [each for each in cells if each.label("sampler") == "TwoFlips"]
-    assert len(mine) == 9  # one for each size and configuration
 
 
 def test_statistics_are_shared_functions():

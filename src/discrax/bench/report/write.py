@@ -8,6 +8,7 @@ from textwrap import indent
 from typing import Any
 
 from discrax.bench.execute import store
+from discrax.bench.execute.request import merge, requests_of
 from discrax.bench.plan.cell import OF_SAMPLER
 from discrax.bench.plan.printed import canonical
 from discrax.bench.plan.rows import Row
@@ -27,6 +28,7 @@ def write_report(run_dir: str | Path, out: str | Path | None = None) -> tuple[Pa
     """
     run_dir = Path(run_dir)
     out = run_dir if out is None else Path(out)
+    out = out.with_suffix(".html") if out == run_dir and run_dir.is_file() else out
     page = out if out.suffix == ".html" else out / "report.html"
     plain = page.with_suffix(".md")
     store.read_about(run_dir)  # a folder that is no run is said before one is made for the report
@@ -70,9 +72,8 @@ def make_document(run_dir: Path) -> Document:
 
 
 def suites_of(about: dict[str, Any]) -> list[Suite]:
-    """The suites of a run, shipped and in files, each once."""
-    names = [*about["suites"], *about.get("user_files", ())]
-    return list({suite.name: suite for name in names for suite in find(name)}.values())
+    """The suites of a run, shipped and in files, each once, with the cells that were asked for."""
+    return merge(requests_of(about), find)
 
 
 def _place_of(labels: dict[str, str]) -> frozenset[tuple[str, float | str]]:
@@ -106,6 +107,7 @@ def _facts(run_dir: Path, about: dict[str, Any], rows: Sequence[Row], num_missin
     return (
         ("run", run_dir.resolve().name),
         ("size", str(about.get("size", ""))),
+        *((("all cells with", _budget(about["budget"])),) if about.get("budget") else ()),
         *((("samplers put beside", samplers),) if samplers else ()),
         ("started", str(about.get("started", "")).replace("T", " ").replace("+00:00", " UTC")),
         ("device", ", ".join(sorted({row["device"] for row in cells if row["device"]})) or "-"),
@@ -113,17 +115,28 @@ def _facts(run_dir: Path, about: dict[str, Any], rows: Sequence[Row], num_missin
         ("time, sampling and warm-up", total("seconds", "warmup_seconds")),
         ("time, compilation", total("compile_seconds")),
         ("versions", ", ".join(f"{name} {version}" for name, version in versions.items())),
-        ("program", _programs([row.get("program") or "unknown" for row in cells])),
+        ("program", _programs(list(cells))),
     )
 
 
-def _programs(found: list[str]) -> str:
-    """One hash of sources and versions, or a warning that the cells are of several."""
-    counts = Counter(found)
-    if len(counts) < 2:
-        return next(iter(counts), "-")
-    told = ", ".join(f"{count} cells by {program}" for program, count in counts.most_common())
-    return f"several, so cells may not be comparable: {told}"
+def _budget(changes: dict[str, int]) -> str:
+    return ", ".join(f"{name} = {value:,}" for name, value in changes.items())
+
+
+def _programs(cells: Sequence[Row]) -> str:
+    """The hash of the engine, or a warning that cells are of several engines, or of several versions of their code."""
+    engines = Counter((row.get("program") or "unknown").partition("-")[0] for row in cells)
+    if len(engines) > 1:
+        told = ", ".join(f"{count} cells by {engine}" for engine, count in engines.most_common())
+        return f"several, so cells may not be comparable: {told}"
+    versions: dict[str, set[str]] = {}  # of what a cell calls
+    for row in cells:
+        versions.setdefault(store.calls_of(row["settings"]), set()).add(row.get("program") or "unknown")
+    changed = sorted({row["name"] for row in cells if len(versions[store.calls_of(row["settings"])]) > 1})
+    engine = next(iter(engines), "-")
+    if not changed:
+        return engine
+    return f"{engine}; the code of {len(changed)} cells changed between them: {', '.join(changed[:5])}"
 
 
 def _duration(seconds: float) -> str:

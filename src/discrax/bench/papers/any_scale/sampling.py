@@ -233,6 +233,7 @@ def _non_quadratic(
             cells_with(fixed=True),
             metric="ESS_per_step",
         ),
+        unequal="below the paper's size the cells at a fixed (sigma, alpha) are shorter",
     )(cells)
 
 

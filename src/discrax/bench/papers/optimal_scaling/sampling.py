@@ -203,6 +203,7 @@ NOTES = (
     note(_FEW, task="fhmm", L="4000", sampler="ARWM"),
 )
 TABLES = {task: _tables(task, NOTES) for task in TASKS}
+_UNEQUAL = "at the default size random walks have the paper's steps, others fewer, and the grid of rates fewest"
 
 
 @cache  # the same function for three tables
@@ -216,7 +217,7 @@ def _all_cells(task: str) -> Callable[[Size], Iterator[Cell]]:
 
 def _table_suite(task: str, place: int, about: str) -> Suite:
     table = TABLES[task][place]
-    return suite(f"optimal-scaling/table{table.number:02}", about, table)(_all_cells(task))
+    return suite(f"optimal-scaling/table{table.number:02}", about, table, unequal=_UNEQUAL)(_all_cells(task))
 
 
 table05 = _table_suite("bernoulli", 0, "jump distance on independent bits")
@@ -264,6 +265,7 @@ _SWAPPED = note(
     Table("Jump distance", metric="EJD", ours="EJD", **_SUMMARY),
     Table("ESS", metric="ESS", ours="ESS_per_step", factor=_summary_steps, notes=(_SWAPPED,), **_SUMMARY),
     Table("Seconds", metric="time_s", ours="time_s", compares=False, **_SUMMARY),
+    unequal=_UNEQUAL,
 )
 def table01(effort: Size) -> Iterator[Cell]:
     for task, its in TASKS.items():
@@ -306,7 +308,10 @@ def _curves(number: int, task: str, title: str) -> Suite:
     about = f"Jump distance against acceptance, {title}"
     informed = against_acceptance(about, "lbp", 0.574, "LBP", "GWG")
     walk = against_acceptance(f"{about}, random walk", "rwm", 0.234, "RWM")
-    return suite(f"optimal-scaling/figure{number:02}", f"efficiency curves, {title}", informed, walk)(cells)
+    exhibits = (informed, walk)
+    return suite(f"optimal-scaling/figure{number:02}", f"efficiency curves, {title}", *exhibits, unequal=_UNEQUAL)(
+        cells
+    )
 
 
 def _by_family(rows: list[Row]) -> list[Row]:
@@ -346,6 +351,7 @@ def _against_sites(rows: list[Row]) -> list[Row]:
         "Optimal scale and efficiency ratio against the number of sites", "slopes", _against_sites,
         x="sites", informed="ALBP", walk="ARWM", panels=("task", "config"),
     ),
+    unequal=_UNEQUAL,
 )  # fmt: skip
 def figure05(effort: Size) -> Iterator[Cell]:
     for task in ("bernoulli", "ising", "fhmm"):
