@@ -10,7 +10,9 @@ import pytest
 from matplotlib.figure import Figure
 
 from discrax.bench.execute import store
-from discrax.bench.execute.run import with_sampler
+from discrax.bench.execute.request import put_beside
+from discrax.bench.execute.samplers import Beside
+from discrax.bench.plan.cell import call
 from discrax.bench.plan.suite import Size, Table, find, note
 from discrax.bench.report import compare, looks, plots, theory
 from discrax.bench.report import write as report
@@ -347,7 +349,7 @@ def test_comparisons_are_written_down(tmp_path, monkeypatch):
 def test_a_run_of_a_shipped_suite_with_a_users_sampler(tmp_path):
     planned = next(iter(find("optimal-scaling/table05"))).cells(Size.QUICK)
     first = next(each for each in planned if each.label("sampler") == "ALBP")
-    mine = with_sampler(first, "/some/file.py:Mine")
+    (mine,) = put_beside([first], Beside("Mine", call("/some/file.py:Mine")))
     for each, ejd in ((first, 24.05), (mine, 50.0)):
         store.write_rows(tmp_path, store.rows_of(each, [store.Number("EJD", ejd, 0.1)], store.Timing(1.0)))
     about = {"suites": ["optimal-scaling/table05"], "size": "quick", "samplers": ["/some/file.py:Mine"]}

@@ -159,11 +159,13 @@ def get_executor(
     return InProcess(workers) if name == InProcess.name else Pool(workers, _gpus(options.get("gpus", ())))
 
 
-def _gpus(given: Any) -> tuple[str, ...]:
+def _gpus(given: int | str | Sequence[Any]) -> tuple[str, ...]:
     """3 is "0", "1", "2"; "0,2" and (0, 2) are "0" and "2"."""
-    if isinstance(given, int) and not isinstance(given, bool):
+    if isinstance(given, str):
+        given = given.split(",")
+    elif isinstance(given, int):
         given = range(checks.whole("gpus", given, least=1))
-    return tuple(str(each).strip() for each in (given.split(",") if isinstance(given, str) else given))
+    return tuple(str(each).strip() for each in given)
 
 
 def _start_worker(worker: int, workers: int, gpu: str | None = None) -> None:

@@ -5,7 +5,6 @@ budget, first states and measure of the task's own cells, and tuned as they are.
 of every sampler, with the budget and measure of the first task that was asked for.
 """
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
@@ -218,14 +217,9 @@ def _what_there_is(request: Request) -> str:
 
 
 def requests_of(about: Mapping[str, Any]) -> list[Request]:
-    """The requests that a run.json lists; a run of a time when it listed none has one."""
-    found = about.get("requests")
-    if found is None:
-        samplers = [
-            {"name": re.split(r"[:.]", each)[-1], "sampler": {"address": each}} for each in about.get("samplers", ())
-        ]
-        names = [*about["suites"], *about.get("user_files", ())]
-        found = [{"suites": names, "size": about.get("size", Size.DEFAULT), "samplers": samplers}]
+    """The requests that a run.json lists; a run of a time when it listed none has one, for the suites' own cells."""
+    names = [*about["suites"], *about.get("user_files", ())]
+    found = about.get("requests") or [{"suites": names, "size": about.get("size", Size.DEFAULT)}]
     return [_from_json(each) for each in found]
 
 
@@ -234,6 +228,13 @@ def _from_json(found: Mapping[str, Any]) -> Request:
         return Call(given["address"], tuple((name, value) for name, value in given.get("arguments", ())))
 
     samplers = tuple(replace(Beside(**each), sampler=call(each["sampler"])) for each in found.get("samplers", ()))
-    values = dict(found) | {"samplers": samplers, "tasks": tuple(map(call, found.get("tasks", ())))}
-    values |= {"suites": tuple(found["suites"]), "size": Size(found["size"]), "only": tuple(found.get("only", ()))}
-    return Request(**values | {"budget": tuple((name, value) for name, value in found.get("budget", ()))})
+    return Request(
+        tuple(found["suites"]),
+        Size(found["size"]),
+        samplers,
+        tuple(map(call, found.get("tasks", ()))),
+        tuple(found.get("only", ())),
+        tuple((name, value) for name, value in found.get("budget", ())),
+        found.get("seeds", 1),
+        found.get("is_checked", True),
+    )

@@ -14,12 +14,11 @@ import numpy as np
 from discrax.bench.plan.cell import Cell
 from discrax.bench.plan.measure import Experiment, input_of, target_of
 from discrax.core.kernel import Kernel
-from discrax.core.space import Binary, Categorical, Ordinal, Space
+from discrax.core.space import Binary, Categorical, Ordinal, Space, Spin
 from discrax.core.target import Target
 from discrax.exact import check_kernel
 from discrax.targets import Quadratic
 
-_CHECK = {"num_chains": 20_000, "num_steps": 4}
 _SHAPES = {True: {1: (5,), 2: (2, 3)}, False: {1: (4,), 2: (2, 2)}}  # by whether there are two levels, and by axes
 
 
@@ -39,7 +38,7 @@ def shrink(space: Space) -> Space:
         return Ordinal(shape, np.asarray(space.values)[:3])
     if isinstance(space, Categorical):
         return Categorical(shape, min(space.num_levels, 3))
-    return type(space)(shape)
+    return Spin(shape) if isinstance(space, Spin) else Binary(shape)
 
 
 def spaces_of(cells: Iterable[Cell]) -> list[Space]:
@@ -79,7 +78,7 @@ def prove(name: str, kernel: Kernel, cells: Iterable[Cell]) -> None:
         target = small_target(space)
         try:
             _check_report(kernel, target)
-            verdict = check_kernel(kernel, target, **_CHECK) if kernel.is_exact else True
+            verdict = check_kernel(kernel, target, num_chains=20_000, num_steps=4) if kernel.is_exact else True
         except Exception as error:
             raise ValueError(f"{name} cannot be put beside the others. On {where}: {error} {advice}") from error
         if not verdict:
