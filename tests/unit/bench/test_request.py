@@ -172,6 +172,8 @@ def test_only_set_and_seeds(files):
     assert sorted(cell.seed for cell in cells) == sorted([0, 1, 2] * 4)
     with pytest.raises(ValueError, match="A budget has steps, chains, warmup, but got 'step'"):
         make_request([suite], Size.QUICK, budget={"step": 7})
+    with pytest.raises(TypeError, match=r"only must be a list of texts, such as \['pas'\], but got 'pas'"):
+        make_request([suite], Size.QUICK, only="pas")
     assert "(all cells with steps = 20,000)" in make_suite(suite, budget={"steps": 20_000}).about
 
 

@@ -61,6 +61,9 @@ def make_request(
     is_checked: bool = True,
 ) -> Request:
     """A request out of what a user wrote, checked."""
+    for name, given in (("samplers", samplers), ("tasks", tasks), ("only", only)):
+        if isinstance(given, str) or not isinstance(given, Sequence):
+            raise TypeError(f"{name} must be a list of texts, such as ['pas'], but got {checks.describe(given)}.")
     for name, value in (budget or {}).items():
         if name not in _FIELDS:
             raise ValueError(f"A budget has {', '.join(_FIELDS)}, but got {name!r}.")
@@ -72,7 +75,7 @@ def make_request(
         tuple(map(_parse_task, tasks)),
         tuple(filter(None, (part.strip() for text in only for part in text.split(",")))),
         tuple((budget or {}).items()),
-        checks.whole("seeds", seeds, least=1),
+        checks.whole("seeds", seeds, least=1, most=10_000),
         is_checked,
     )
 
