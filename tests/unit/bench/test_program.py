@@ -1,5 +1,6 @@
 """Cells are keyed by the code of what they ran: a change of a file changes the cells that use it, and no others."""
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -89,6 +90,13 @@ def test_every_cell_knows_its_files():
             seen.add(each.address)
             assert program._files_at(each.address), each.address
     assert len(seen) > 20
+
+
+def test_threads_can_ask_at_the_same_time():
+    texts = [path.read_bytes() for path in sorted(PACKAGE.rglob("*.py"))]
+    with ThreadPoolExecutor(8) as threads:
+        found = list(threads.map(lambda text: sources._scan.__wrapped__(text, "discrax"), texts))
+    assert len(found) == len(texts)
 
 
 SUITE = """

@@ -7,12 +7,14 @@ file also the files beside it count that it imports.
 
 import ast
 import hashlib
+import threading
 from collections.abc import Iterable
 from functools import cache, lru_cache
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[2]
 _NAME = PACKAGE.name
+_parsing = threading.Lock()  # Python parses in one thread at a time: "AST constructor recursion depth mismatch"
 Use = tuple[str, tuple[str, ...]]  # a module, and names that are looked up in it one after the other
 
 
@@ -104,7 +106,8 @@ def _module_of(path: Path) -> str:
 def _scan(text: bytes, module: str) -> tuple[dict[str, Use], frozenset[Use]]:
     """The names that a file's imports bind, and everything that it uses of them."""
     try:
-        tree = ast.parse(text)
+        with _parsing:
+            tree = ast.parse(text)
     except SyntaxError:  # said when it is imported
         return {}, frozenset()
     bound: dict[str, Use] = {}
