@@ -1,4 +1,4 @@
-"""`discrax bench list | run | report | compare`."""
+"""`discrax bench list | run | report | compare | leaderboard`."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -108,7 +108,21 @@ def compare(first: Path, second: Path, /) -> None:
     Console().print(compare_runs(first, second))
 
 
+def leaderboard(runs: Annotated[tuple[Path, ...], tyro.conf.Positional], /, out: Path = Path("leaderboard")) -> None:
+    """Ranks all samplers over all tasks of one or more runs: a page with filters, Markdown and CSV.
+
+    Args:
+        runs: Folders of runs.
+        out: The folder to write to.
+    """
+    from discrax.bench.report.leaderboard import write_leaderboard
+
+    for path in write_leaderboard(runs, out):
+        print(path)
+
+
 def main(arguments: list[str]) -> None:
     """The commands of `discrax bench`."""
     commands = {"list": list_suites, "run": run, "report": report, "compare": compare}
+    commands |= {"leaderboard": leaderboard}
     tyro.extras.subcommand_cli_from_dict(commands, prog="discrax bench", args=arguments)

@@ -1,8 +1,6 @@
 import io
 import json
 import re
-import shutil
-import subprocess
 from urllib.parse import unquote
 
 import numpy as np
@@ -20,6 +18,7 @@ from discrax.bench.report.numbers import point_tables
 from discrax.bench.report.page import svg_of
 
 from . import fake_rows
+from .browser import open_page
 from .fake_rows import cell, entry, rows, sampling
 
 # --- Plots -----------------------------------------------------------------------------------------------------------
@@ -197,17 +196,7 @@ def test_where_the_report_goes(tmp_path, monkeypatch):
 
 
 def test_the_page_works_in_a_browser(written, tmp_path):
-    found = [shutil.which(name) for name in ("chromium", "chromium-browser", "google-chrome")]
-    browser = next(filter(None, found), None)
-    if browser is None:
-        pytest.skip("no Chromium or Chrome is installed")
-    flags = "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking"
-    flags += f" --disable-component-update --disable-sync --user-data-dir={tmp_path} --virtual-time-budget=2000"
-    command = [browser, *flags.split(), "--dump-dom", f"{written[0].as_uri()}#selftest"]
-    page = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
-    head = re.search(r"<html[^>]*>", page)
-    assert head is not None
-    data = dict(re.findall(r'data-([a-z]+)="([^"]*)"', head.group()))
+    data, _ = open_page(written[0], tmp_path)
     assert data == {"errors": "0", "view": "ours", "plots": str(len(plots.KINDS) + 1), "selftest": "ok"}
 
 
