@@ -110,7 +110,7 @@ def test_a_table_without_print():
 
 def test_numbers_as_text():
     assert [number_text(x) for x in (None, 0.0, 0.0123, 1.234, 123.45, 12345.6, 1e-5)] == [
-        "-", "0.000", "0.012", "1.23", "123.5", "12,346", "1.00e-05",
+        "-", "0.000", "0.012", "1.234", "123.5", "12,346", "1.00e-05",
     ]  # fmt: skip
     assert [ratio_text(x) for x in (1.234, 0.0985, 123.4)] == ["1.23", "0.099", "123"]
 

@@ -78,11 +78,11 @@ def test_tables_of_points():
 
     few, many = (point_tables(points(count))[0] for count in (3, 200))
     assert few == ("p", ("", "0", "1", "2"), few.lines, False)
-    assert few.lines[0] == ("a", "0.000 ± 0.500", "1.00 ± 0.500", "2.00 ± 0.500")
+    assert few.lines[0] == ("a", "0.000 ± 0.500", "1.000 ± 0.500", "2.000 ± 0.500")
     assert (many.heads, len(many.lines), many.is_part) == (("", "a", "b"), 40, True)
     assert (many.lines[0][0], many.lines[-1][0]) == ("0", "199")
     scattered = [Point("", name, place + 0.1 * shift, 1.0) for shift, name in enumerate("abc") for place in range(9)]
-    assert point_tables(scattered)[0].lines[:2] == (("a", "0", "1.00"), ("a", "1", "1.00"))
+    assert point_tables(scattered)[0].lines[:2] == (("a", "0", "1.000"), ("a", "1", "1.000"))
 
 
 def test_theory_is_best_at_its_rate():
@@ -159,7 +159,7 @@ def test_the_page_says_what_happened(written):
 def test_the_markdown_says_the_same(written):
     text = written[1].read_text(encoding="utf-8")
     line = next(line for line in text.splitlines() if line.startswith("| LBP-1 sqrt(t) |"))
-    assert line.split(" | ")[3] == "0.450 ± 0.002 / 1.00 / 0.45 [2] below"
+    assert line.split(" | ")[3] == "0.450 ± 0.002 / 1.000 / 0.45 [2] below"
     assert "2. One site at a time. Tested: 0.447 with two sites." in text
     summary = next(line for line in text.splitlines() if line.startswith("| Jump distance, Bernoulli |"))
     counts = [int(each) for each in summary.strip(" |").split(" | ")[3:]]

@@ -269,4 +269,4 @@ def number_text(value: float | None) -> str:
     size = abs(value)
     if size >= 1e6 or 0 < size < 1e-3:
         return f"{value:.2e}"
-    return f"{value:,.0f}" if size >= 1000 else f"{value:.1f}" if size >= 100 else f"{value:.{2 if size >= 1 else 3}f}"
+    return f"{value:,.0f}" if size >= 1000 else f"{value:.1f}" if size >= 100 else f"{value:.{2 if size >= 10 else 3}f}"

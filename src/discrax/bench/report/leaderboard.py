@@ -13,6 +13,7 @@ import base64
 import gzip
 import json
 import math
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -128,7 +129,7 @@ def make_standings(rows: Sequence[Row]) -> list[Standing]:
         tasks = group_by(rows, lambda row, board=board: _task_key(row, board))
         metrics = {key: _metric_of(board, group) for key, group in tasks.items()}
         names = _names({key: group[0] for key, group in tasks.items() if metrics[key]})
-        for key, name in names.items():
+        for key, name in sorted(names.items(), key=lambda item: (item[0][0], _natural(item[1]))):
             inside = _standings_of(board, name, str(metrics[key]), tasks[key])
             found += inside if sum(each.status == "ok" for each in inside) > 1 else []
     return found
@@ -163,6 +164,12 @@ def _names(firsts: dict[tuple, Row]) -> dict[tuple, str]:
             alike = [other for other in members if other["key"][0] == paper]
             names[each["key"]] = f"{name} ({_budget_text(budget, device)})" if len(alike) > 1 else name
     return names
+
+
+def _natural(text: str) -> list[tuple[int, float, str]]:
+    """To sort by: numbers inside of names as numbers."""
+    parts = re.split(r"(\d+\.?\d*)", text)
+    return [(0, float(part), "") if place % 2 else (1, 0.0, part) for place, part in enumerate(parts)]
 
 
 def _budget_text(budget: str, device: str) -> str:

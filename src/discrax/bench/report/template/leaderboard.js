@@ -19,7 +19,7 @@
     var size = Math.abs(x);
     if (size >= 1e6 || (size > 0 && size < 1e-3)) return x.toExponential(2);
     if (size >= 1000) return Math.round(x).toLocaleString("en");
-    return x.toFixed(size >= 100 ? 1 : size >= 1 ? 2 : 3);
+    return x.toFixed(size >= 100 ? 1 : size >= 10 ? 2 : 3);
   }
   function unique(list) { return list.filter(function (x, place) { return list.indexOf(x) === place; }); }
   function offer(name, values, all) {
