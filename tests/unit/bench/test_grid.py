@@ -193,12 +193,16 @@ def test_the_error_of_ours_is_over_instances_where_a_cell_has_them():
     assert standard_error(one) is None  # the spread of one number is not 0 but unknown
 
 
-def test_an_ess_has_the_error_of_its_references_too():
-    numbers = {"ESS_per_step": (0.1, 0.04), "ESS_n": (250.0, 100.0), "ESS_reference_std": 0.02, "EJD": (1.0, 0.04)}
-    per_step, per_query, _, jump = add_facts(rows(numbers, cell()))
-    assert standard_error(per_step) == pytest.approx(np.hypot(0.01, 0.02))
-    assert standard_error(per_query) == pytest.approx(np.hypot(25.0, 50.0))
-    assert standard_error(jump) == pytest.approx(0.01)
+def test_print_has_one_reference_state():
+    """On 100 bits RWM-1 prints an ESS of 18.85, and ours is 2,000 times that of a step."""
+    numbers = {"ESS_per_step": (0.0085, 0.0001), "ESS_reference_std": 0.001}
+    for found, verdict in ((numbers, "within"), ({"ESS_per_step": (0.0085, 0.0001)}, "unexplained")):
+        place = entry(make_grid(ESS, add_facts(rows(found, bernoulli("RWM-1")))), ("RWM-1", ""), "100", "C1")
+        assert place.error == pytest.approx(2000 * 0.0001 / 4)
+        assert place.verdict == verdict
+    jump = rows({"EJD": (0.77, 0.01), "ESS_per_step": 0.01, "ESS_reference_std": 0.001}, bernoulli("RWM-1"))
+    place = entry(make_grid(EJD, add_facts(jump)), ("RWM-1", ""), "100", "C1")
+    assert place.paper_error == pytest.approx(0.005)  # a jump distance has no reference
 
 
 def of_seeds(values, std, **facts):

@@ -55,7 +55,7 @@ def add_facts(rows: Sequence[Row]) -> list[Row]:
 
     `spread`: its numbers are means over as many instances as its number `instances` says (else over its chains).
     `autocorrelation_times`: how long its chains are, where its number `is_long_enough` says that this is too short.
-    `reference_error`: how uncertain its ESS is, relatively, for want of more reference states.
+    `reference_spread`: the standard deviation of its ESS over reference states, as a part of it.
     """
     found = []
     for cell in group_by(rows, lambda row: row["cell"]).values():
@@ -66,7 +66,7 @@ def add_facts(rows: Sequence[Row]) -> list[Row]:
         if single.get("is_long_enough") == 0:
             facts["autocorrelation_times"] = single.get("autocorrelation_times", 0.0)
         if single.get("ESS_reference_std") and single.get("ESS_per_step"):
-            facts["reference_error"] = single["ESS_reference_std"] / single["ESS_per_step"]
+            facts["reference_spread"] = single["ESS_reference_std"] / single["ESS_per_step"]
         found += [row | facts for row in cell]
     return found
 
@@ -77,17 +77,24 @@ def is_too_short(row: Row) -> bool:
 
 
 def standard_error(row: Row) -> float | None:
-    """std / sqrt(count) over chains, instances or seeds; of an ESS also over references. None: not known."""
+    """std / sqrt(count) over chains, instances or seeds; None where it is not known."""
     spread = row.get("spread") or Spread("chains", _num_chains(row.get("settings") or "{}") or 0)
     if row["std"] is None or spread.count < 2:
         return None
-    of_references = row.get("reference_error", 0.0) * row["value"] if row["metric"].startswith("ESS") else 0.0
-    return math.hypot(row["std"] / math.sqrt(spread.count), of_references)
+    return row["std"] / math.sqrt(spread.count)
 
 
 @lru_cache(maxsize=4096)
 def _num_chains(settings: str) -> int | None:
     return json.loads(settings).get("budget", {}).get("num_chains")
+
+
+def reference_std(rows: Sequence[Row]) -> float:
+    """How much an ESS, the mean of the rows', would differ against one reference state; 0 of what has none.
+
+    All our cells of a task share their references; a paper has one of its own.
+    """
+    return fmean(row.get("reference_spread", 0.0) * row["value"] * row["metric"].startswith("ESS") for row in rows)
 
 
 class Mean(NamedTuple):

@@ -4,9 +4,9 @@
     within   |ours - print| <= 2 error
     above, below   otherwise, whichever is better
 
-The error of ours is that of `rows.mean_of`, that of print that of `printed`. Where ours is not known there is no
-verdict. What is outside has a cause that was tested (a note with a test), or is unexplained. Cells whose chains are too
-short are not compared.
+The error of ours is that of `rows.mean_of`, that of print that of `printed`, and of an ESS the spread over reference
+states, for print has one. Where the error of ours is not known there is no verdict. What is outside has a cause that
+was tested (a note with a test), or is unexplained. Cells whose chains are too short are not compared.
 
     ratio = factor(labels) * ours / print        (the inverse where smaller is better)
 """
@@ -19,7 +19,7 @@ from typing import Any
 
 from discrax.bench.plan.cell import OF_SAMPLER
 from discrax.bench.plan.printed import NOT_LABELS, canonical, match_printed, printed_rows
-from discrax.bench.plan.rows import Row, group_by, mean_of
+from discrax.bench.plan.rows import Row, group_by, mean_of, reference_std
 from discrax.bench.plan.suite import Note, Table
 
 BEYOND_CHANCE = 2.0  # standard errors of a difference
@@ -202,12 +202,14 @@ def _entry(
     known = {"ours": ours, "std": std, "error": error, "seeds": mean.count, **printed}
     if mean.times is not None:
         return Entry("too short", times=mean.times, **known)
+    if reference and reference["error"] is not None:
+        known["paper_error"] = math.hypot(reference["error"], factor * reference_std(found))
     known["ratio"] = _ratio(ours, printed.get("paper"), table.smaller_is_better)
     if reference is None or reference["value"] is None or not table.compares:
         return Entry("ok", **known)
     if error is None:
         return Entry("ok", verdict="no error", **known)
-    z = (ours - reference["value"]) / math.hypot(error, reference["error"])
+    z = (ours - reference["value"]) / math.hypot(error, known["paper_error"])
     if abs(z) <= BEYOND_CHANCE:
         return Entry("ok", z=z, verdict="within", **known)
     cause = _cause(table.notes, labels)

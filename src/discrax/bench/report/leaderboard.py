@@ -34,21 +34,21 @@ from discrax.core.files import check_writable, write_whole
 
 
 class Board(NamedTuple):
-    """What is ranked by: the first of these metrics that a task has; larger is better, or smaller."""
+    """What is ranked by: the first of these metrics that a task has, each with 1 if larger is better, -1 if smaller."""
 
     name: str
-    larger: tuple[str, ...]
-    smaller: tuple[str, ...] = ()
+    metrics: dict[str, int]
     is_timed: bool = False
 
 
 BOARDS = (
-    Board("ESS per second", ("ESS_t",), is_timed=True),
-    Board("ESS per 10,000 evaluations", ("ESS_n",)),
+    Board("ESS per second", {"ESS_t": 1}, is_timed=True),
+    Board("ESS per 10,000 evaluations", {"ESS_n": 1}),
     Board(
         "objective",
-        ("ratio", "set_size_lower_bound", "log_likelihood", "clip_similarity"),
-        ("edge_cut_ratio", "cost", "relative_error", "J_estimation_error"),
+        # Cuts of equal parts: unequal ones can be had for nothing.
+        {"edge_cut_ratio_repaired": -1, "edge_cut_ratio": -1, "ratio": 1, "set_size_lower_bound": 1, "cost": -1}
+        | {"relative_error": -1, "J_estimation_error": -1, "log_likelihood": 1, "clip_similarity": 1},
     ),
 )
 _SAMPLER, _SWEPT = ("sampler", "weight_fn", "variant"), ("rate", "sigma", "alpha")  # labels
@@ -180,7 +180,7 @@ def _budget_text(budget: str, device: str) -> str:
 
 def _metric_of(board: Board, rows: Sequence[Row]) -> str | None:
     there = {row["metric"] for row in rows if row["value"] is not None}
-    return next((metric for metric in (*board.larger, *board.smaller) if metric in there), None)
+    return next((metric for metric in board.metrics if metric in there), None)
 
 
 def _standings_of(board: Board, task: str, metric: str, rows: Sequence[Row]) -> list[Standing]:
@@ -197,7 +197,7 @@ def _standings_of(board: Board, task: str, metric: str, rows: Sequence[Row]) -> 
             here = replace(here, status=status, value=mean.value, error=mean.error, seeds=mean.count)
         if measured or newest:
             found.append(here)
-    sign = -1.0 if metric in board.smaller else 1.0
+    sign = board.metrics[metric]
     ok = [each for each in found if each.status == "ok"]
     places = rank_all([(sign * (each.value or 0.0), each.error) for each in ok])
     ranks = {each.sampler: place for each, place in zip(ok, places, strict=True)}
