@@ -83,8 +83,8 @@ class Overall(NamedTuple):
 
 def write_leaderboard(runs: Sequence[str | Path], out: str | Path) -> tuple[Path, ...]:
     """Writes leaderboard.html, .md and .csv, and all single numbers of the runs as leaderboard-rows.csv."""
-    if isinstance(runs, str | Path) or not runs:
-        raise ValueError(f"A leaderboard is of one or more runs, but got {runs!r}.")
+    if not isinstance(runs, list | tuple) or not runs:
+        raise ValueError(f"A leaderboard is of one or more runs, a list of their folders, but got {runs!r}.")
     for run in runs:
         store.read_about(run)  # a folder that is no run is said before one is made for the page
     page = check_writable(Path(out) / "leaderboard.html")
