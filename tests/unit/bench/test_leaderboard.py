@@ -60,6 +60,8 @@ def test_what_is_too_short_or_failed_has_no_rank():
     assert ranks(standings) == {"fast": 1, "slow": 2, "short": None, "broken": None}
     status = {each.sampler: each.status for each in standings}
     assert status == {"fast": "ok", "slow": "ok", "short": "too short", "broken": "failed"}
+    lonely = make_standings(of_suite(found[:2] + [row for row in found if row["labels"]["sampler"] == "short"]))
+    assert ranks(lonely) == {"fast": None, "short": None}  # nothing to be compared with, but shown
 
 
 def test_only_equals_are_compared():

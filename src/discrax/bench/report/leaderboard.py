@@ -6,7 +6,7 @@ A task is what a cell samples or searches, with its budget, and where seconds co
 
 so that samplers within two standard errors share a rank. Cells whose chains are too short have none. Where no error is
 known the number is taken as it is. Runs at several values of one knob (labels `rate`, `sigma`, `alpha`) are not ranked,
-nor are tasks that fewer than two samplers have run.
+nor are tasks in which fewer than two samplers have a number.
 """
 
 import base64
@@ -131,7 +131,7 @@ def make_standings(rows: Sequence[Row]) -> list[Standing]:
         names = _names({key: group[0] for key, group in tasks.items() if metrics[key]})
         for key, name in sorted(names.items(), key=lambda item: (item[0][0], _natural(item[1]))):
             inside = _standings_of(board, name, str(metrics[key]), tasks[key])
-            found += inside if sum(each.status == "ok" for each in inside) > 1 else []
+            found += inside if len(inside) > 1 else []
     return found
 
 
@@ -200,7 +200,7 @@ def _standings_of(board: Board, task: str, metric: str, rows: Sequence[Row]) -> 
     sign = board.metrics[metric]
     ok = [each for each in found if each.status == "ok"]
     places = rank_all([(sign * (each.value or 0.0), each.error) for each in ok])
-    ranks = {each.sampler: place for each, place in zip(ok, places, strict=True)}
+    ranks = {each.sampler: place for each, place in zip(ok, places, strict=True)} if len(ok) > 1 else {}
     ranked = [replace(each, rank=ranks.get(each.sampler)) for each in found]
     return sorted(ranked, key=lambda each: (each.rank or math.inf, -sign * (each.value or 0.0)))
 
