@@ -1,4 +1,4 @@
-"""`discrax bench list | run | report | compare | export`."""
+"""`discrax bench list | run | report | compare | leaderboard | export`."""
 
 import ast
 from pathlib import Path
@@ -153,7 +153,21 @@ def export(folder: Path, out: Path, /) -> None:
     print(f"{path}: {path.stat().st_size / 1e6:.2f} MB")
 
 
+def leaderboard(runs: Annotated[tuple[Path, ...], tyro.conf.Positional], /, out: Path = Path("leaderboard")) -> None:
+    """Ranks all samplers over all tasks of one or more runs: a page with filters, Markdown and CSV.
+
+    Args:
+        runs: Folders of runs.
+        out: The folder to write to.
+    """
+    from discrax.bench.report.leaderboard import write_leaderboard
+
+    for path in write_leaderboard(runs, out):
+        print(path)
+
+
 def main(arguments: list[str]) -> None:
     """The commands of `discrax bench`."""
-    commands = {"list": list_suites, "run": run, "report": report, "compare": compare, "export": export}
+    commands = {"list": list_suites, "run": run, "report": report, "compare": compare}
+    commands |= {"leaderboard": leaderboard, "export": export}
     tyro.extras.subcommand_cli_from_dict(commands, prog="discrax bench", args=arguments)

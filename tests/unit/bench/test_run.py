@@ -135,8 +135,8 @@ def test_report_with_a_sampler_of_the_users_own(tmp_path):
     mine = f"{HERE / 'my_kernel.py'}:TwoFlips"
     run_suites([str(small)], Size.QUICK, out=tmp_path / "run", samplers=[mine], progress=False)
     html, markdown = write_report(tmp_path / "run")
-    (line,) = [line for line in markdown.read_text().splitlines() if line.startswith("| TwoFlips |")]
+    line = next(line for line in markdown.read_text().splitlines() if line.startswith("| TwoFlips |"))
     assert float(line.split(" | ")[1].split(" ")[0]) > 0  # its jump distance, in the column N=100 C1
-    (other,) = [line for line in markdown.read_text().splitlines() if line.startswith("| RWM-1 |")]
+    other = next(line for line in markdown.read_text().splitlines() if line.startswith("| RWM-1 |"))
     assert " / 0.750 / " in other  # printed
     assert "<svg" in html.read_text()

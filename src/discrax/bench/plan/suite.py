@@ -31,15 +31,16 @@ class Note:
 
     where: tuple[tuple[str, str], ...]
     text: str
+    tested: str = ""  # what came of a test of this cause, with its number; without one it explains nothing
 
     def applies(self, labels: dict[str, str]) -> bool:
         """Whether these labels are those of the note."""
         return all(labels.get(name) == value for name, value in self.where)
 
 
-def note(text: str, **where: str) -> Note:
-    """A note on the cells with these labels; on all where none is given."""
-    return Note(tuple(where.items()), text)
+def note(text: str, tested: str = "", **where: str) -> Note:
+    """A note on the cells with these labels (on all where none is given), and what a test of it gave."""
+    return Note(tuple(where.items()), text, tested)
 
 
 @dataclass(frozen=True)
