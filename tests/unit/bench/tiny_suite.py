@@ -19,7 +19,7 @@ def bits(effort: Size):
                 sampler=call("discrax.samplers:rwm"),
                 adaptation=adaptation,
                 budget=Budget(4, 50 if effort is Size.QUICK else 100, 60),
-                is_timed=True,  # one cell a program, so that a kill finds the run between two cells
+                is_timed=True,
             )
     yield Cell(
         labels=(("task", "bernoulli"), ("N", "100"), ("config", "C1"), ("sampler", "lost")),

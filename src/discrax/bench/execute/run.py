@@ -76,7 +76,7 @@ def run_suites(
     """Runs suites by name or file into a folder; a folder that has a part of them is completed.
 
     - `samplers`: addresses "file.py:Kernel" of kernels to put beside the others.
-    - `together`: cells of one shape, unless their seconds are compared, run as one program.
+    - `together`: cells of one shape run as one program; steps whose seconds are compared are timed apart.
     - `if_changed`: what to do with cells that are done, but by another version of the program: "refuse" to go on, run
       them "again", or "keep" them beside the new ones.
 

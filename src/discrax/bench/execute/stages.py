@@ -2,7 +2,7 @@
 
 The first stage is `FIRST` draws, and every other doubles what there is. Of more than `MOST` draws a chain every second
 one is dropped, and from there on a draw is twice as many steps: steps grow, what is kept does not. A cell has the draws
-of the stage after which it had enough, whoever shares its program and goes on.
+of the stage after which it had enough. Those that share its program go on; when half of them are done, without it.
 """
 
 from collections.abc import Callable, Sequence
@@ -30,33 +30,29 @@ def sample_cells(cells: Sequence[Cell], measure: Measure, place: Place) -> list[
     keep = measure.keep(target_of(cells[0].target))
     if measure.has_enough is None:
         return _begin(cells, keys, keep, budget.num_samples, place)
-    results = [_bare(each) for each in _begin(cells, keys, keep, min(FIRST, budget.num_samples), place)]
+    begun = _begin(cells, keys, keep, min(FIRST, budget.num_samples), place)
+    running = {i: replace(each, stats={}, warmup_stats={}) for i, each in enumerate(begun)}  # means are enough
     most, stage, finished = budget.num_samples * budget.thinning, 0, {}
     while True:
-        done = results[0].num_draws * results[0].thinning
-        if 2 * results[0].num_draws > MOST:
-            longer = [_thin(each) for each in results]
-        else:
-            longer = results
-        draws, thinning = longer[0].num_draws, longer[0].thinning
-        draws = min(draws, (most - done) // thinning)
-        for i, result in enumerate(results):
-            if i not in finished and (draws < 1 or measure.has_enough(result)):
+        num_draws, thinning = next((each.num_draws, each.thinning) for each in running.values())
+        done, is_full = num_draws * thinning, 2 * num_draws > MOST
+        thinning = 2 * thinning if is_full else thinning
+        num_samples = min(num_draws // 2 if is_full else num_draws, (most - done) // thinning)
+        for i, result in running.items():
+            if i not in finished and (num_samples < 1 or measure.has_enough(result)):
                 finished[i] = result
-        if len(finished) == len(cells):
+        left = [i for i in running if i not in finished]
+        if not left:
             return [finished[i] for i in range(len(cells))]
+        if 2 * len(left) <= len(running):  # a program for them alone pays
+            running = {i: running[i] for i in left}
         stage += 1
-        more = sample_on(
-            keys,
-            longer,
-            num_done=budget.num_warmup + done,
-            num_samples=draws,
-            thinning=thinning,
-            keep=keep,
-            folder=place(stage, draws * thinning),
-        )
+        how = {"num_samples": num_samples, "thinning": thinning, "keep": keep}
+        how |= {"num_done": budget.num_warmup + done, "folder": place(stage, num_samples * thinning)}
+        before = [_thin(each) if is_full else each for each in running.values()]
+        more = sample_on([keys[i] for i in running], before, **how)
         check_complete(*more)
-        results = [_join(*pair) for pair in zip(longer, more, strict=True)]
+        running = {i: _join(*parts) for i, *parts in zip(running, before, more, strict=True)}
 
 
 def _begin(cells: Sequence[Cell], keys: Sequence[Any], keep: Any, num_samples: int, place: Place) -> list[Result]:
@@ -65,28 +61,26 @@ def _begin(cells: Sequence[Cell], keys: Sequence[Any], keep: Any, num_samples: i
     kernels = [kernel_of(cell, target) for cell, target in zip(cells, targets, strict=True)]
     starts = [cell.make_init(target) for cell, target in zip(cells, targets, strict=True)]
     shared = asdict(replace(budget, num_samples=num_samples)) | {"keep": keep}
-    shared |= {"folder": place(0, budget.num_warmup + num_samples * budget.thinning)}
+    folder = place(0, budget.num_warmup + num_samples * budget.thinning)
     adapters = [cell.make_adapter() for cell in cells]
-    if len(cells) == 1:
+    if len(cells) == 1 and folder is None:
         begin = {"init": starts[0], "adaptation": adapters[0], "progress": False}
         results = [sample(keys[0], targets[0], kernels[0], **shared, **begin)]
-    else:
-        results = sample_together(keys, targets, kernels, **shared, init=starts, adaptation=adapters)
+    else:  # of a run that is complete in a folder `sample` reads what was kept, but not where its chains can go on
+        results = sample_together(keys, targets, kernels, **shared, init=starts, adaptation=adapters, folder=folder)
     check_complete(*results)
     return [replace(each, **{n: jax.tree.map(np.asarray, getattr(each, n)) for n in _READ}) for each in results]
 
 
-def _bare(result: Result) -> Result:
-    """Without the statistics of single draws, whose means are enough."""
-    return replace(result, stats={}, warmup_stats={})
-
-
 def _thin(result: Result) -> Result:
     """With every second draw."""
-    kept = jax.tree.map(lambda leaf: leaf[:, 1::2], result.kept)
     means = result.mean_stats | {"evals": 2 * result.mean_stats["evals"]}  # of a draw, which is more steps now
     return replace(
-        result, kept=kept, mean_stats=means, num_draws=result.num_draws // 2, thinning=2 * result.thinning
+        result,
+        kept=result.kept[:, 1::2],
+        mean_stats=means,
+        num_draws=result.num_draws // 2,
+        thinning=2 * result.thinning,
     )
 
 
@@ -96,8 +90,7 @@ def _join(before: Result, more: Result) -> Result:
     means = {
         name: (1 - share) * mean + share * np.asarray(more.mean_stats[name]) for name, mean in before.mean_stats.items()
     }
-    kept = jax.tree.map(lambda *parts: np.concatenate([np.asarray(each) for each in parts], axis=1),
-                        before.kept, more.kept)  # fmt: skip
+    kept = np.concatenate([before.kept, np.asarray(more.kept)], axis=1)
     return replace(
         before,
         kernel=more.kernel,

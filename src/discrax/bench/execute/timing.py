@@ -6,7 +6,6 @@ A block of steps that is not timed warms up; then the best of `_GROUPS` groups o
 
 import math
 
-import jax
 import numpy as np
 from jaxtyping import PRNGKeyArray
 

@@ -119,7 +119,7 @@ def mix(result: Result, values: np.ndarray, rule: str) -> Mixing:
     effective = np.stack(found, axis=1)
     chains = len(values)
     between *= chains / max(1, chains - 1)
-    times = min(float(effective.mean()), spread / between if between > 0 else math.inf)
+    times = min(float(effective.mean()), float(spread / between) if between > 0 else math.inf)
     return Mixing(effective / _num_steps(result), times)
 
 
