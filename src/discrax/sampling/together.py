@@ -85,13 +85,14 @@ def sample_on(
     num_samples: int,
     thinning: int = 1,
     keep: str | Callable[[Array], Any] = "draws",
+    chunk_size: int | None = None,
     folder: str | Path | None = None,
 ) -> list[Result]:
     """More draws of each run, all in one program: from the states where they are, by their kernels as they are.
 
     `num_done` steps were made with these keys, those of warm-up among them; the draws are those of longer runs.
     """
-    plan = Plan(0, num_samples, thinning, keep)
+    plan = Plan(0, num_samples, thinning, keep, chunk_size=chunk_size)
     for result in results:
         plan.check(result.target, result.num_chains)
     runs = [run_after(key, result, num_done) for key, result in zip(keys, results, strict=True)]

@@ -115,7 +115,7 @@ def test_chains_that_disagree_are_too_short():
 
 @pytest.mark.slow
 def test_thinning_changes_what_is_kept_and_no_number_per_step(monkeypatch):
-    """Budgets that cannot be enough: thirteen stages, thinned eight times, or one."""
+    """A budget that cannot be enough: in seven stages, thinned by four on the way, or in one."""
     slow = call("discrax.bench.experiments.models:bernoulli", num_sites=60, low=0.2)
     never = call("discrax.bench.experiments.ess:mixing", error=1e-9)
     cell = make_cell(target=slow, budget=Budget(6, 0, 6_400), measure=never)
