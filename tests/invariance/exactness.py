@@ -8,8 +8,8 @@ False alarms: a check fails where its p-value, corrected for the two questions, 
 holds fewer than 400 checks, so with fresh seeds one run in 2500 would fail without a fault. Seeds follow from the names
 of the tests, and none was chosen by its outcome.
 
-`make test` runs a selection in which every sampler, every space and every weight function occurs, `make test-slow` one
-in which each occurs twice, and with DISCRAX_TESTS_REPEATS=full all of their product.
+`make test` and `make test-slow` run a selection in which every sampler, every space and every weight function of a test
+occurs, and with DISCRAX_TESTS_REPEATS=full all of their product.
 """
 
 from collections.abc import Callable, Iterable
@@ -24,7 +24,7 @@ THRESHOLD = 1e-6
 NUM_CHAINS = repeats(40_000, 100_000)
 
 
-def selected(cases: Iterable[tuple], is_quick: Callable[..., bool], times: int = 2) -> list:
+def selected(cases: Iterable[tuple], is_quick: Callable[..., bool], times: int = 1) -> list:
     """As many of the cases as have each of their values so many times, those that are not quick marked as slow."""
     cases = list(cases)
     kept = cover(cases, times, first=[case for case in cases if is_quick(*case)])
