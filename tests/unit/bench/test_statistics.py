@@ -71,12 +71,11 @@ def test_one_reference_decides_nothing():
     assert np.mean(np.abs(found - others) < 0.3 * others) < 0.5  # the broken twin
 
 
-def test_rows_tell_how_references_differ(monkeypatch):
-    monkeypatch.setattr(stages, "FIRST", 50)
-    found = numbers_of(run_cells([make_cell()])[0])
+def test_rows_tell_how_references_differ():
+    found = numbers_of(run_cells([make_cell(budget=Budget(6, 20, 40))])[0])
     assert found["num_references"] == 30
     assert 0 < found["ESS_reference_std"] < found["ESS_per_step"]
-    by_sum = make_cell(measure=call("discrax.bench.experiments.ess:mixing", statistic="sum"))
+    by_sum = make_cell(budget=Budget(6, 20, 40), measure=call("discrax.bench.experiments.ess:mixing", statistic="sum"))
     assert "ESS_reference_std" not in numbers_of(run_cells([by_sum])[0])
 
 
@@ -92,14 +91,15 @@ def test_more_draws_are_those_of_a_longer_run():
     np.testing.assert_array_equal(more.draws, whole.draws[:, 11::2])
 
 
+@pytest.mark.slow
 def test_chains_that_are_too_short_say_so(monkeypatch):
-    monkeypatch.setattr(stages, "FIRST", 50)
-    short, long = (numbers_of(run_cells([make_cell(budget=Budget(6, 20, most))])[0]) for most in (50, 50_000))
-    assert (short["is_long_enough"], short["num_steps"]) == (0, 50)
+    monkeypatch.setattr(stages, "FIRST", 40)
+    short, long = (numbers_of(run_cells([make_cell(budget=Budget(6, 20, most))])[0]) for most in (40, 40_000))
+    assert (short["is_long_enough"], short["num_steps"]) == (0, 40)
     assert short["autocorrelation_times"] < LONG_ENOUGH
     assert long["is_long_enough"] == 1
     assert long["ESS_relative_error"] <= 0.03
-    assert 50 < long["num_steps"] < 50_000  # it ended when it had enough
+    assert 40 < long["num_steps"] < 40_000  # it ended when it had enough
     assert 1.001 * long["ESS_per_step"] * long["num_steps"] >= long["autocorrelation_times"] >= LONG_ENOUGH
 
 
@@ -137,18 +137,18 @@ def bits(p):
 
 
 def till_many_or_ones():
-    """Two hundred draws are enough, and fifty where most bits are one."""
+    """Two hundred draws are enough, and fewer where most bits are one."""
     measure = mixing("sum")
     return measure._replace(has_enough=lambda result: result.num_draws >= 200 or result.kept.mean() > 2)
 
 
 @pytest.mark.slow
 def test_together_each_ends_when_it_has_enough(monkeypatch):
-    monkeypatch.setattr(stages, "FIRST", 50)
+    monkeypatch.setattr(stages, "FIRST", 40)
     shared = {"measure": call(f"{HERE}:till_many_or_ones"), "budget": Budget(6, 20, 1_600)}
     cells = [make_cell(target=call(f"{HERE}:bits", p=p), **shared) for p in (0.2, 0.8, 0.9)]
     together = [numbers_of(rows) for rows in run_cells(cells)]
-    assert [each["num_steps"] for each in together] == [200, 50, 50]
+    assert [each["num_steps"] for each in together] == [320, 40, 40]
     alone = [numbers_of(run_cells([cell])[0]) for cell in cells[:2]]
     for name in ("num_steps", "EJD", "ESS_per_step", "autocorrelation_times", "is_long_enough"):
         assert [each[name] for each in together[:2]] == pytest.approx([each[name] for each in alone]), name
@@ -173,9 +173,10 @@ class SevenGradients(dx.samplers.gwg):
         return after, info._replace(evals=7 * info.evals)
 
 
+@pytest.mark.slow
 def test_a_step_is_charged_what_it_says(monkeypatch):
     """Besides its seven it is charged the state where it was, as ours are; twice, where each has a gradient."""
-    monkeypatch.setattr(stages, "FIRST", 50)
+    monkeypatch.setattr(stages, "FIRST", 40)
     charged = {}
     for name in ("Seven", "SevenGradients"):
         cell = make_cell(sampler=call(f"{HERE}:{name}"), budget=Budget(2, 0, 100, thinning=2))
@@ -197,7 +198,7 @@ def test_seconds_are_those_of_steps_alone(monkeypatch):
         return 0.5
 
     monkeypatch.setattr(execute, "seconds_per_step", seconds_per_step)
-    monkeypatch.setattr(stages, "FIRST", 50)
+    monkeypatch.setattr(stages, "FIRST", 40)
     cells = [make_cell(is_timed=is_timed, seed=seed, budget=Budget(6, 20, 50)) for seed, is_timed in enumerate((1, 0))]
     timed, untimed = (numbers_of(rows) for rows in run_cells(cells))
     assert asked == [(6, 70)]
