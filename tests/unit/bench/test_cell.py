@@ -8,7 +8,7 @@ import pytest
 from discrax.bench.execute.cells import run_cells, shape_key
 from discrax.bench.execute.run import plan
 from discrax.bench.execute.samplers import parse_samplers
-from discrax.bench.experiments.ess import scalar
+from discrax.bench.experiments.ess import scalars
 from discrax.bench.plan.cell import Budget, Cell, call, load_file, resolve
 from discrax.bench.plan.suite import Size, Table, aliases, find, shipped_suites
 
@@ -129,10 +129,11 @@ def test_names_of_suites():
 
 def test_cells_of_one_shape_are_one_program():
     cells = [make_cell(seed=seed) for seed in range(3)] + [make_cell(is_timed=True), make_cell(budget=Budget(3, 20, 9))]
-    assert sorted(len(job[0]) for job in plan(cells, together=True, in_process=True)) == [1, 1, 3]
+    assert sorted(len(job[0]) for job in plan(cells, together=True, in_process=True)) == [1, 4]
     assert [len(job) for job in plan(cells, together=False, in_process=True)] == [1] * 5
     assert sorted(len(job) for job in plan(cells, together=False, in_process=False)) == [1, 4]
     assert shape_key(make_cell(target=call("discrax.bench.experiments.models:bernoulli", num_sites=3, low=9.0))) is None
+    assert shape_key(make_cell(measure=call("discrax.bench.experiments.training:snapshots"))) is None  # no sampling
 
 
 @pytest.mark.slow
@@ -149,7 +150,7 @@ def test_together_or_alone_is_the_same():
 
 
 def test_statistics_are_shared_functions():
-    assert scalar("distance", (4,), 2) is scalar("distance", (4,), 2)
-    assert int(scalar("sum", (2, 2), 3)(np.array([[1, 0], [2, 1]], np.int8))) == 4
+    assert scalars("distance", (4,), 2) is scalars("distance", (4,), 2)
+    assert scalars("sum", (2, 2), 3)(np.array([[1, 0], [2, 1]], np.int8)).tolist() == [4]
     with pytest.raises(ValueError, match="'distance' or 'sum'"):
-        scalar("mean", (4,), 2)
+        scalars("mean", (4,), 2)

@@ -20,7 +20,7 @@ def bits(effort: Size):
                 sampler=call("discrax.samplers:rwm"),
                 adaptation=adaptation,
                 budget=budget,
-                is_timed=True,  # one cell a program, so that a kill finds the run between two cells
+                is_timed=True,
             )
     yield Cell(
         labels=(("task", "bernoulli"), ("N", "100"), ("config", "C1"), ("sampler", "lost")),

@@ -90,7 +90,7 @@ def run_suites(
     - `budget`: "steps", "chains", "warmup" of all cells alike.
     - `seeds`: how many of each cell.
     - `check`: whether a kernel that is not of the package is proved on small targets before it runs.
-    - `together`: cells of one shape, unless their seconds are compared, run as one program.
+    - `together`: cells of one shape run as one program; steps whose seconds are compared are timed apart.
     - `if_changed`: what to do with cells that are done, but by another version of their code: "refuse" to go on, run
       them "again", or "keep" them beside the new ones.
 

@@ -119,7 +119,7 @@ class Cell:
     adaptation: Call | str | None = "auto"
     measure: Call = Call("discrax.bench.experiments.ess:mixing")
     init: Call | None = None  # of (target, seed, num_chains): where the chains begin; None: uniformly random
-    is_timed: bool = False  # its seconds are compared, so it does not share a program with others
+    is_timed: bool = False  # its seconds are compared: those of a step are measured apart, by itself
 
     @cached_property
     def id(self) -> str:

@@ -55,12 +55,15 @@ def sampler(name: str, *, ordinal: bool) -> Call:
 
 
 def quadratic(task: str, value: str, effort: Size) -> Iterator[Cell]:
-    """All samplers on a task."""
-    for name in SAMPLERS:
+    """All samplers on a task, and Gibbs colour by colour where few colours do for its graph."""
+    rows = {name: sampler(name, ordinal=TASKS[task] == "L") for name in SAMPLERS}
+    if TASKS[task] == "J":
+        rows["Gibbs (chromatic)"] = call("discrax.samplers:gibbs", scan="chromatic")
+    for name, built in rows.items():
         yield Cell(
             labels=(("task", task), (TASKS[task], value), ("sampler", name)),
             target=target(task, value),
-            sampler=sampler(name, ordinal=TASKS[task] == "L"),
+            sampler=built,
             budget=budget(effort, ordinal=TASKS[task] == "L"),
             is_timed=True,
         )

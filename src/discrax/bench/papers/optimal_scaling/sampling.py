@@ -102,12 +102,17 @@ def sampler(family: str, weight: str) -> Call:
     """The sampler of a family with a weight function."""
     if family == "RWM":
         return call("discrax.samplers:rwm")
+    if family in ("chromatic", "layers"):
+        return call("discrax.samplers:gibbs", scan=family)
     return call("discrax.samplers:gwg" if family == "GWG" else "discrax.samplers:pas", balancing=WEIGHTS[weight])
 
 
 def fixed_and_tuned(task: str, effort: Size) -> Iterator[Cell]:
-    """The -1 and A rows."""
+    """The -1 and A rows; beside them Gibbs sampling of all sites, by the colours of the graph or by layers."""
+    scan = "layers" if task == "rbm" else "chromatic"
     for index, size, config in settings(task):
+        for instance in instances(task, size, effort):
+            yield _cell(task, (index, size, config), effort, f"Gibbs ({scan})", scan, "", None, instance)
         for family, weight in FAMILIES:
             for name, adaptation in ((f"{family}-1", None), (f"A{family}", "auto")):
                 for instance in instances(task, size, effort):
@@ -151,6 +156,7 @@ def _cell(
         adaptation=adaptation,
         measure=call("discrax.bench.experiments.ess:mixing", statistic="sum" if task == "rbm" else "distance"),
         init=call("discrax.bench.papers.optimal_scaling.targets:from_visible_bias") if task == "rbm" else None,
+        is_timed=rate is None,
     )
 
 
@@ -186,7 +192,10 @@ def _tables(task: str, notes: tuple[Note, ...]) -> tuple[Table, Table, Table]:
             f"ESS, {title}", number=first + 1, metric="ESS", ours="ESS_per_step", factor=retained_steps(task),
             notes=notes, **shared,
         ),
-        Table(f"Seconds, {title}", number=first + 2, metric="time_s", ours="time_s", compares=False, **shared),
+        Table(
+            f"Seconds, {title}", number=first + 2, metric="time_s", ours="microseconds_per_step",
+            factor=lambda labels: 1e-6 * retained_steps(task)(labels), compares=False, **shared,
+        ),
     )  # fmt: skip
 
 
@@ -271,7 +280,14 @@ _SWAPPED = note(
     "medium size, C2, weight t/(t+1): jump distance, ESS, seconds",
     Table("Jump distance", metric="EJD", ours="EJD", **_SUMMARY),
     Table("ESS", metric="ESS", ours="ESS_per_step", factor=_summary_steps, notes=(_SWAPPED,), **_SUMMARY),
-    Table("Seconds", metric="time_s", ours="time_s", compares=False, **_SUMMARY),
+    Table(
+        "Seconds",
+        metric="time_s",
+        ours="microseconds_per_step",
+        factor=lambda labels: 1e-6 * _summary_steps(labels),
+        compares=False,
+        **_SUMMARY,
+    ),
     unequal=_UNEQUAL,
 )
 def table01(effort: Size) -> Iterator[Cell]:
