@@ -4,15 +4,17 @@ References, the values that ratios are taken to, are best known, exact, or bound
 found here are in `references`. Files are prepared ones, or the originals as they are published (`discrax data`).
 """
 
-import json
+import csv
 from collections.abc import Iterable, Sequence
+from importlib import resources
 
 import numpy as np
 
 from discrax.bench.experiments.optimisation import Instances, Reference
 from discrax.bench.papers.discs.networks import network_graph
 from discrax.bench.papers.discs.references import best_cuts, largest_cliques
-from discrax.data import data_file, data_files
+from discrax.data import data_arrays, data_files
+from discrax.data.folder import data_folder
 from discrax.problems import MIS, Graph, MaxClique, MaxCut, Partition, generators
 
 _OPTSICOM_BEST = (110, 112, 106, 114, 112, 110, 112, 108, 110, 112)
@@ -26,13 +28,12 @@ def er_mis(low: int, high: int, density: float, count: int, seed: int = 0, penal
 
 
 def satlib_mis(count: int) -> Instances:
-    """Satisfiable formulas of SATLIB, of 100 variables and 403 or 411 clauses, as graphs of conflicts.
+    """Satisfiable formulas of SATLIB (CBS), of 100 variables and 403 or more clauses, as graphs of conflicts.
 
     A node is a literal of a clause; edges join the literals of a clause, and each to its negations. A set with a
     literal of every clause satisfies the formula, so the reference is the number of clauses. The files take turns.
     """
-    names = [name for name in data_files("satlib") if name.startswith("satlib/CBS")]
-    formulas = [_formulas(name) for name in names]
+    formulas = [data_arrays(name)["clauses"] for name in _satlib_names()]
     turns = [clauses[i] for i in range(max(map(len, formulas))) for clauses in formulas if i < len(clauses)]
     _check_count(count, len(turns))
     problems = tuple(MIS(conflict_graph(clauses)) for clauses in turns[:count])
@@ -40,9 +41,13 @@ def satlib_mis(count: int) -> Instances:
     return Instances(problems, satisfied)
 
 
-def _formulas(name: str) -> np.ndarray:
-    with np.load(data_file(name)) as arrays:
-        return arrays["clauses"]
+def _satlib_names() -> list[str]:
+    """Where originals lie, what they would be as prepared files; else the prepared files."""
+    place = data_folder("satlib", "SATLIB's CBS_*.tar.gz, or prepared files") / "satlib"
+    found = {path.name.removesuffix(".tar.gz") for path in place.glob("CBS*.tar.gz")}
+    found |= {path.name for path in place.glob("CBS*") if path.is_dir()}
+    prepared = [name for name in data_files("satlib") if name.startswith("satlib/CBS")]
+    return [f"satlib/{name}.npz" for name in sorted(found)] or prepared
 
 
 def conflict_graph(clauses: np.ndarray) -> Graph:
@@ -72,8 +77,8 @@ def rb_clique(count: int, seed: int = 0) -> Instances:
 
 def twitter_clique(count: int) -> Instances:
     """Cliques of ego networks of Twitter, the first `count` of 973. References are exact, by branch and bound."""
-    with np.load(data_file("twitter_ego/twitter_ego.npz")) as arrays:
-        sizes, offset, edges = arrays["n"], arrays["offset"], arrays["edges"]
+    arrays = data_arrays("twitter_ego/twitter_ego.npz")
+    sizes, offset, edges = arrays["n"], arrays["offset"], arrays["edges"]
     _check_count(count, len(sizes))
     graphs = [
         Graph.from_edges(edges[offset[i] : offset[i + 1]].astype(np.int64), num_nodes=int(sizes[i]))
@@ -99,25 +104,25 @@ def _with_references(problems: Iterable[MaxCut]) -> Instances:
 
 def optsicom_maxcut() -> Instances:
     """The ten toroidal graphs of Optsicom, 125 nodes with weights of either sign. References are the best known."""
-    with np.load(data_file("optsicom_torus/optsicom_torus.npz")) as arrays:
-        names = [f"physics{i}" for i in range(len(_OPTSICOM_BEST))]
-        graphs = [_weighted_graph(arrays, name, 125) for name in names]
+    arrays = data_arrays("optsicom_torus/optsicom_torus.npz")
+    graphs = [_weighted_graph(arrays, f"physics{i}", 125) for i in range(len(_OPTSICOM_BEST))]
     return Instances(tuple(map(MaxCut, graphs)), tuple(Reference(float(best)) for best in _OPTSICOM_BEST))
 
 
 def gset_maxcut(names: Sequence[str]) -> Instances:
-    """Graphs of the Gset by name. References are the best known cuts."""
-    known = json.loads(data_file("gset/gset_meta.json").read_text())
-    unknown = [name for name in names if name not in known]
+    """Graphs of the Gset by name. References are the best known cuts, in gset_best.csv."""
+    lines = resources.files(__package__).joinpath("gset_best.csv").read_text().splitlines()
+    known = {row["name"]: row for row in csv.DictReader(lines)}
+    arrays = data_arrays("gset/gset.npz")
+    unknown = [name for name in names if name not in known or f"{name}_e" not in arrays]
     if unknown:
-        raise ValueError(f"The Gset has {', '.join(known)} here, but not {', '.join(unknown)}.")
-    with np.load(data_file("gset/gset.npz")) as arrays:
-        graphs = [_weighted_graph(arrays, name, known[name]["n"]) for name in names]
-    best = [max(known[name].get(column) or 0 for column in ("best_openising", "romank_value")) for name in names]
-    return Instances(tuple(map(MaxCut, graphs)), tuple(Reference(float(each)) for each in best))
+        there = ", ".join(name for name in known if f"{name}_e" in arrays)
+        raise ValueError(f"The Gset has {there} here, but not {', '.join(unknown)}.")
+    graphs = [_weighted_graph(arrays, name, int(known[name]["num_nodes"])) for name in names]
+    return Instances(tuple(map(MaxCut, graphs)), tuple(Reference(float(known[name]["best"])) for name in names))
 
 
-def _weighted_graph(arrays: np.lib.npyio.NpzFile, name: str, num_nodes: int) -> Graph:
+def _weighted_graph(arrays: dict[str, np.ndarray], name: str, num_nodes: int) -> Graph:
     return Graph.from_edges(arrays[f"{name}_e"].astype(np.int64), arrays[f"{name}_w"], num_nodes=num_nodes)
 
 
@@ -129,11 +134,11 @@ def partition(network: str, source: str = "made", balance: float = 1.0) -> Insta
     if source == "made":
         graph = network_graph(network)
     elif source == "data":
-        with np.load(data_file("compgraphs/compgraphs.npz")) as arrays:
-            networks = [name.removesuffix("_train_edges") for name in arrays if name.endswith("_train_edges")]
-            if network not in networks:
-                raise ValueError(f"The networks are {', '.join(networks)}, but got {network!r}.")
-            edges, sizes = arrays[f"{network}_train_edges"], arrays[f"{network}_train_size"]
+        arrays = data_arrays("compgraphs/compgraphs.npz")
+        networks = [name.removesuffix("_train_edges") for name in arrays if name.endswith("_train_edges")]
+        if network not in networks:
+            raise ValueError(f"The networks are {', '.join(networks)}, but got {network!r}.")
+        edges, sizes = arrays[f"{network}_train_edges"], arrays[f"{network}_train_size"]
         graph = Graph.from_edges(edges.astype(np.int64), num_nodes=len(sizes))
     else:
         raise ValueError(f"A graph is 'made' or from 'data', but the source is {source!r}.")
