@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from discrax.bench.papers.optimal_scaling.sampling import best_of_grid
 from discrax.bench.plan.printed import find_printed
 from discrax.bench.plan.rows import Spread, add_facts, mean_of, standard_error
 from discrax.bench.plan.suite import Table, note
@@ -231,3 +232,12 @@ def test_chains_that_are_too_short_are_not_compared():
     other = [row | {"seed": 1, "cell": "other"} for row in rows({"EJD": (PRINT, 0.1), "is_long_enough": 1.0}, of)]
     found = entry(make_grid(EJD, add_facts(rows(short, of) + other)), ("ALBP", "sqrt(t)"), "100", "C1")
     assert (found.status, found.ours, found.verdict, found.seeds) == ("ok", PRINT, "within", 1)
+
+
+def test_the_best_of_a_grid_is_not_of_chains_that_are_too_short():
+    def at(rate, value, is_long):
+        of = cell("GLBP", "sqrt(t)", task="bernoulli", N=100, config="C1", rate=rate)
+        return rows({"EJD": value, "is_long_enough": is_long, "autocorrelation_times": 3.0}, of)
+
+    found = add_facts(at("0.3", 90.0, 0.0) + at("0.5", 20.0, 1.0) + at("0.7", 10.0, 1.0))
+    assert [row["value"] for row in best_of_grid(found) if row["metric"] == "EJD"] == [20.0]

@@ -220,6 +220,18 @@ def test_runs_are_compared_by_id_and_by_labels():
     assert found["same sqrt(t)", "seconds"].ratio == 2.0
 
 
+def test_runs_are_compared_by_the_error_of_their_instances():
+    def z(before, after):
+        (found, *_) = compare.compare_rows(rows(before, cell("x")), rows(after, cell("x"))).differences
+        return found.z
+
+    a, b = {"ratio": (0.90, 0.2), "instances": 100}, {"ratio": (0.95, 0.2), "instances": 100}
+    assert z(a, b) == pytest.approx(0.05 / (np.sqrt(2) * 0.2 / 10))
+    short = {"is_long_enough": 0.0, "autocorrelation_times": 1.0}
+    assert z(a, b | short) is None
+    assert z(a | short, b) is None
+
+
 def test_a_comparison_names_what_cannot_be_compared():
     ok, failed = sampling(1.0), {}
     a = rows(ok, cell("a")) + rows(ok, cell("breaks")) + rows(failed, cell("mends"), error="no")

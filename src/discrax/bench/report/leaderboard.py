@@ -219,14 +219,14 @@ def rank_all(numbers: Sequence[tuple[float, float | None]]) -> list[int]:
 
 
 def overall(standings: Iterable[Standing]) -> list[Overall]:
-    """Every sampler over the tasks that it has run; those with fewer than half of the tasks come last."""
-    standings = [each for each in standings if each.rank is not None]
-    num_tasks = len({(each.paper, each.task) for each in standings})
+    """Every sampler over the tasks that it has run; those with fewer than half of the most that any has come last."""
     ranks: dict[str, list[int]] = {}
     for each in standings:
-        ranks.setdefault(each.sampler, []).append(each.rank or 0)
+        if each.rank is not None:
+            ranks.setdefault(each.sampler, []).append(each.rank)
+    most = max(map(len, ranks.values()), default=0)
     found = [Overall(name, fmean(mine), len(mine), mine.count(1)) for name, mine in ranks.items()]
-    return sorted(found, key=lambda each: (2 * each.num_tasks < num_tasks, each.mean_rank, each.sampler))
+    return sorted(found, key=lambda each: (2 * each.num_tasks < most, each.mean_rank, each.sampler))
 
 
 # --- What is written -------------------------------------------------------------------------------------------------
@@ -294,9 +294,9 @@ def _to_markdown(standings: Sequence[Standing], facts: Sequence[tuple[str, str]]
 
 _HOW = (
     "In each place the rank, the number and its standard error. Samplers within two standard errors of each other have "
-    "the same rank; mean ranks are over the tasks that a sampler has run, and those with fewer than half of the tasks "
-    "come last. Budgets are equal in a task. `leaderboard.csv` has this table, `leaderboard-rows.csv` all single "
-    "numbers of the runs."
+    "the same rank; mean ranks are over the tasks that a sampler has run, and those with fewer than half of the most "
+    "tasks that any has come last. Budgets are equal in a task. `leaderboard.csv` has this table, "
+    "`leaderboard-rows.csv` all single numbers of the runs."
 )
 
 

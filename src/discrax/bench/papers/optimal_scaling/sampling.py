@@ -9,7 +9,7 @@ from functools import cache
 from typing import NamedTuple
 
 from discrax.bench.plan.cell import Budget, Call, Cell, call
-from discrax.bench.plan.rows import Row, relabel, without
+from discrax.bench.plan.rows import Row, is_too_short, relabel, without
 from discrax.bench.plan.suite import Figure, Note, Size, Suite, Table, figure, note, suite
 
 CONFIGS = ("C1", "C2", "C3")
@@ -161,7 +161,10 @@ def _cell(
 
 
 def best_of_grid(rows: list[Row]) -> list[Row]:
-    """The rows with, for each sampler that was run at several rates, the best of them instead."""
+    """The rows with, for each sampler that was run at several rates, the best of them instead.
+
+    What comes of chains that are too short is the best only where nothing else is there.
+    """
     best: dict[tuple, Row] = {}
     others = []
     for row in rows:
@@ -170,9 +173,13 @@ def best_of_grid(rows: list[Row]) -> list[Row]:
             continue
         row = without(row, "rate")
         key = (row["metric"], row["seed"], *sorted(row["labels"].items()))
-        if key not in best or row["value"] > best[key]["value"]:
+        if key not in best or _worth(row) > _worth(best[key]):
             best[key] = row
     return others + list(best.values())
+
+
+def _worth(row: Row) -> tuple[bool, float]:
+    return not is_too_short(row), row["value"]
 
 
 def retained_steps(task: str) -> Callable[[dict], float]:

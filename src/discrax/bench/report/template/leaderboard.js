@@ -52,12 +52,12 @@
   // Ranks are among all samplers of a task, whichever of them are shown.
   function overall(found) {
     var ranks = {};
-    var tasks = unique(found.filter(function (e) { return e.rank !== null; }).map(function (e) { return e.task; }));
     found.forEach(function (e) { if (e.rank !== null) (ranks[e.sampler] = ranks[e.sampler] || []).push(e.rank); });
+    var most = Math.max.apply(null, Object.keys(ranks).map(function (name) { return ranks[name].length; }));
     return Object.keys(ranks).map(function (name) {
       var mine = ranks[name], sum = mine.reduce(function (a, b) { return a + b; }, 0);
       var first = mine.filter(function (rank) { return rank === 1; }).length;
-      return { sampler: name, mean: sum / mine.length, tasks: mine.length, first: first, few: 2 * mine.length < tasks.length };
+      return { sampler: name, mean: sum / mine.length, tasks: mine.length, first: first, few: 2 * mine.length < most };
     }).sort(function (a, b) { return a.few - b.few || a.mean - b.mean || (a.sampler < b.sampler ? -1 : 1); });
   }
 
