@@ -16,6 +16,7 @@ statistic differ more between chains than their ESS explains, the length in auto
 
 import math
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -109,17 +110,18 @@ class Mixing(NamedTuple):
 
 
 def mix(result: Result, values: np.ndarray, rule: str) -> Mixing:
-    """The ESS of scalars of the draws, (chain, draw) or (chain, draw, reference), a reference at a time."""
+    """The ESS of scalars of the draws, (chain, draw) or (chain, draw, reference)."""
     values = values if values.ndim == 3 else values[..., None]
-    found, spread, between = [], 0.0, 0.0
-    for place in range(values.shape[-1]):
-        of_one = values[..., place].astype(np.float64)
-        found.append(ess(of_one, rule))
-        spread, between = spread + of_one.var(), between + of_one.mean(axis=1).var()
+
+    def of_one(place: int) -> tuple[np.ndarray, float, float]:
+        """The ESS of each chain, the variance of all draws, and that of the chains' means."""
+        its = values[..., place].astype(np.float64)
+        return ess(its, rule), float(its.var()), float(its.mean(axis=1).var(ddof=1)) if len(its) > 1 else 0.0
+
+    with ThreadPoolExecutor() as pool:  # an accelerator waits for it, and a transform of Fourier's is one thread
+        found, spread, between = zip(*pool.map(of_one, range(values.shape[-1])), strict=True)
     effective = np.stack(found, axis=1)
-    chains = len(values)
-    between *= chains / max(1, chains - 1)
-    times = min(float(effective.mean()), float(spread / between) if between > 0 else math.inf)
+    times = min(float(effective.mean()), sum(spread) / sum(between) if sum(between) > 0 else math.inf)
     return Mixing(effective / _num_steps(result), times)
 
 
