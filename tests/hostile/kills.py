@@ -145,9 +145,9 @@ def kill_once(program: Program, number: signal.Signals, after: float, folder: Pa
 
 
 def serve(
-    number: int, workers: int, kills: int, seed: int, only: str, base: str, seconds: float | None, signals, out
+    number: int, workers: int, kills: int, seed: int, only: str, base: str, seconds: float | None, signals, in_turn, out
 ) -> None:
-    """A server of its own process: programs in turn, signals and times at random."""
+    """A server of its own process: programs in turn, times at random, and signals at random or in turn."""
     import jax
 
     import discrax.bench.commands
@@ -180,8 +180,8 @@ def serve(
                 lengths[program.name] = seconds
         folder = Path(base) / f"kill-{number}-{i}"
         _copy(scenes[program.name], folder)
-        kill = kill_once(program, generator.choice(signals), generator.uniform(0, lengths[program.name]), folder)
-        out.send(kill)
+        sent = signals[i % len(signals)] if in_turn else generator.choice(signals)
+        out.send(kill_once(program, sent, generator.uniform(0, lengths[program.name]), folder))
     out.send(None)
 
 
@@ -204,7 +204,13 @@ def _copy(scene: Path, folder: Path) -> None:
 
 
 def run(
-    kills: int, workers: int, seed: int, only: str = "", seconds: float | None = None, signals: Sequence = SIGNALS
+    kills: int,
+    workers: int,
+    seed: int,
+    only: str = "",
+    seconds: float | None = None,
+    signals: Sequence = SIGNALS,
+    in_turn: bool = False,
 ) -> Iterator[Kill]:
     """Kills as they come. Signals come within `seconds`; by default, within what a program takes."""
     context = multiprocessing.get_context("spawn")
@@ -214,7 +220,7 @@ def run(
         for number in range(workers):
             receive, send = context.Pipe(duplex=False)
             process = context.Process(
-                target=serve, args=(number, workers, kills, seed, only, base, seconds, signals, send)
+                target=serve, args=(number, workers, kills, seed, only, base, seconds, signals, in_turn, send)
             )
             process.start()
             send.close()

@@ -84,8 +84,8 @@ def random_target(space: str, family: str, number: int) -> dx.Target:
 
 
 def tuned_kernel(sampler: str | dx.Kernel, target: dx.Target, key: Array) -> dx.Kernel:
-    """As a user gets it, after a warm-up of 64 chains."""
-    settings = {"num_chains": 64, "num_warmup": 400, "num_samples": 10, "progress": False}
+    """As a user gets it, after a warm-up of 64 chains. As many draws: one program tunes and draws."""
+    settings = {"num_chains": 64, "num_warmup": 400, "num_samples": 400, "progress": False}
     return dx.sample(key, target, sampler, **settings).kernel
 
 
@@ -95,10 +95,12 @@ def verdict_of(sampler: str | dx.Kernel, target: dx.Target, key: Array) -> dx.ex
 
 
 def check(kernel: dx.Kernel, target: dx.Target, key: Array) -> dx.exact.Verdict:
-    return dx.exact.check_kernel(kernel, target, key=key, num_chains=20_000, num_convergence_steps=400)
+    return dx.exact.check_kernel(kernel, target, key=key, num_chains=20_000, num_convergence_steps=100)
 
 
 EXACT = [name for name, row in dx.samplers.REGISTRY.items() if row.build().is_exact]
+# Tuned swaps are in tests/invariance/test_totals.py, where there are totals to keep.
+TUNED_HERE = [name for name in EXACT if name not in repeats(("swap", "swap_uniform"), ())]
 QUICK = ("pavg", "categorical", "pair-tables", 0)
 PAIRS = [(space, family) for family in FAMILIES for space in SPACES]
 
@@ -110,7 +112,7 @@ def _pairs_of(sampler: str) -> list[tuple[str, str]]:
     return [pair for pair in turned if dx.samplers.REGISTRY[sampler].fits(random_target(*pair, 0))]
 
 
-TURNS = [(sampler, *pair, 0) for sampler in EXACT for pair in _pairs_of(sampler)[: repeats(1, 2)]]
+TURNS = [(sampler, *pair, 0) for sampler in TUNED_HERE for pair in _pairs_of(sampler)[: repeats(1, 2)]]
 # Where a search of the step once went the wrong way.
 AGAIN = [("pavg", "categorical", "pair-tables", number) for number in range(repeats(1, 3))]
 CASES = [
@@ -126,7 +128,7 @@ def test_a_tuned_sampler_keeps_the_law(sampler, space, family, number):
 
 
 def test_every_space_and_family_has_its_turn():
-    assert {case[0] for case in TURNS} == set(EXACT)
+    assert {case[0] for case in TURNS} == set(TUNED_HERE)
     assert {case[1] for case in TURNS} == set(SPACES)
     assert {case[2] for case in TURNS} == set(FAMILIES)
 

@@ -8,8 +8,8 @@ False alarms: a check fails where its p-value, corrected for the two questions, 
 holds fewer than 400 checks, so with fresh seeds one run in 2500 would fail without a fault. Seeds follow from the names
 of the tests, and none was chosen by its outcome.
 
-`make test` runs a selection in which every sampler, every space and every weight function occurs, `make test-slow` one
-in which each occurs twice, and with DISCRAX_TESTS_REPEATS=full all of their product.
+`make test` and `make test-slow` run a selection in which every sampler, every space and every weight function of a test
+occurs, and with DISCRAX_TESTS_REPEATS=full all of their product.
 """
 
 from collections.abc import Callable, Iterable
@@ -24,18 +24,20 @@ THRESHOLD = 1e-6
 NUM_CHAINS = repeats(40_000, 100_000)
 
 
-def selected(cases: Iterable[tuple], is_quick: Callable[..., bool], times: int = 2) -> list:
+def selected(cases: Iterable[tuple], is_quick: Callable[..., bool], times: int = 1) -> list:
     """As many of the cases as have each of their values so many times, those that are not quick marked as slow."""
     cases = list(cases)
     kept = cover(cases, times, first=[case for case in cases if is_quick(*case)])
     return [case if is_quick(*case) else pytest.param(*case, marks=pytest.mark.slow) for case in kept]
 
 
-def check(kernel: dx.Kernel, target: dx.Target, key: Key[Array, ""], num_sweeps: int = 12) -> dx.exact.Verdict:
+def check(
+    kernel: dx.Kernel, target: dx.Target, key: Key[Array, ""], num_sweeps: int = 12, num_chains: int = NUM_CHAINS
+) -> dx.exact.Verdict:
     """Convergence may take as many steps as a sampler of one site a step needs for `num_sweeps` sweeps."""
     num_steps = num_sweeps * int(target.space.num_free)
     return dx.exact.check_kernel(
-        kernel, target, key=key, num_chains=NUM_CHAINS, num_convergence_steps=num_steps, threshold=THRESHOLD
+        kernel, target, key=key, num_chains=num_chains, num_convergence_steps=num_steps, threshold=THRESHOLD
     )
 
 
@@ -46,4 +48,5 @@ def assert_exact(kernel: dx.Kernel, target: dx.Target, key: Key[Array, ""], num_
 
 def invariance_p_value(kernel: dx.Kernel, target: dx.Target, key: Key[Array, ""]) -> float:
     """The answer to the first question alone, where the second would take too long or has no meaning."""
-    return dx.exact.check_kernel(kernel, target, key=key, num_convergence_steps=1).invariance_p_value
+    verdict = dx.exact.check_kernel(kernel, target, key=key, num_chains=NUM_CHAINS, num_convergence_steps=1)
+    return verdict.invariance_p_value

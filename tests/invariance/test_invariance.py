@@ -2,7 +2,6 @@
 
 from functools import cache
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -157,12 +156,3 @@ def test_invariant_with_paths_over_all_sites_of_two_levels(key):
 def test_exact_with_hard_constraints(name, key):
     """Log-ratios of -inf: fewer sites may be able to move than a path is long. (A random start may be impossible.)"""
     assert invariance_p_value(kernel(name, "sqrt"), HardCore(6), key) >= THRESHOLD
-
-
-@pytest.mark.slow
-def test_exact_as_tuned_by_warm_up(key):
-    target, untuned = QUADRATIC["ising-periodic"](), dx.samplers.pas()
-    for_warm_up, for_check = jax.random.split(key)
-    result = dx.sample(for_warm_up, target, untuned, num_chains=8, num_warmup=100, num_samples=1)
-    assert float(result.kernel.path_length) > float(untuned.path_length)
-    assert_exact(result.kernel, target, for_check)

@@ -11,7 +11,7 @@ import pytest
 
 import discrax as dx
 from discrax.samplers.balancing import get_balancing
-from repeats import cover
+from repeats import cover, repeats
 
 pytestmark = pytest.mark.optimised  # runs for long
 
@@ -25,6 +25,7 @@ PRINTED_LBP = {
     ("C2", "ratio"): 78.63,
     ("C3", "ratio"): 64.47,
 }
+FIRST = [("C1", "ratio"), ("C2", "sqrt"), ("C3", "sqrt")]  # a printed jump of every range
 PRINTED_RWM = {"C1": 3.63, "C2": 1.70, "C3": 0.89}
 
 
@@ -38,7 +39,7 @@ def run(config: str, sampler: dx.Kernel, num_warmup: int, num_samples: int) -> d
         jax.random.key(0),
         target,
         sampler,
-        num_chains=100,
+        num_chains=repeats(40, 100),
         num_warmup=num_warmup,
         num_samples=num_samples,
         keep="moments",
@@ -65,7 +66,7 @@ def cases(names):
     ]
 
 
-@pytest.mark.parametrize(("config", "balancing"), cases(cover(PRINTED_LBP, times=1)))
+@pytest.mark.parametrize(("config", "balancing"), cases(cover(PRINTED_LBP, times=1, first=FIRST)))
 def test_adaptive_lbp_lies_between_print_and_theory(config, balancing):
     summary = run(config, dx.samplers.pas(balancing=balancing), 300, 300)
     theory = dx.exact.bernoulli_optimum(probabilities(config), get_balancing(balancing))

@@ -1,8 +1,9 @@
 """Infilling by a masked language model, how good what is filled in is, and prompts that suit images."""
 
-from discrax.text.bert import Bert, BertConfig, MaskedModel, read_checkpoint
+from discrax.text.bert import Bert, BertConfig, MaskedModel, read_checkpoint, write_checkpoint
 from discrax.text.clip import Clip, ClipText, read_clip
 from discrax.text.infilling import Infilled, Infilling, infill
+from discrax.text.pretraining import Pretrained, train_masked_model
 from discrax.text.prompts import ClipPrompt, PromptTarget, continuous_relaxation, sampled_prompts
 from discrax.text.quality import corpus_bleu, self_bleu, unique_ngrams
 from discrax.text.tokens import WordPiece
@@ -16,6 +17,7 @@ __all__ = [
     "Infilled",
     "Infilling",
     "MaskedModel",
+    "Pretrained",
     "PromptTarget",
     "WordPiece",
     "continuous_relaxation",
@@ -25,5 +27,7 @@ __all__ = [
     "read_clip",
     "sampled_prompts",
     "self_bleu",
+    "train_masked_model",
     "unique_ngrams",
+    "write_checkpoint",
 ]

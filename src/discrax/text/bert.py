@@ -1,6 +1,7 @@
 """BERT (Devlin et al., 2019), a masked language model: what word may stand where the sentence has a [MASK].
 
-One sentence, without padding. With word embeddings w of the tokens (length, hidden), and the layers of `encoder`,
+One sentence; what pads it is seen by no place. With word embeddings w of the tokens (length, hidden), and the layers
+of `encoder`,
 
     h = layers(norm(w + positions + type))
     logits at a place = norm(f(h_place T + t)) D' + d
@@ -9,17 +10,19 @@ with f the activation and D the word embeddings again unless the model has a dec
 folder in the format of Hugging Face: config.json, vocab.txt or tokenizer.json, model.safetensors.
 """
 
-from dataclasses import dataclass
+import json
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, Integer, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, Integer, PRNGKeyArray
 
 from discrax.core.checks import checked_arguments
-from discrax.text.checkpoint import CONFIG, Checkpoint, read_json
+from discrax.core.files import write_whole
+from discrax.text.checkpoint import CONFIG, Checkpoint, read_json, write_tensors
 from discrax.text.encoder import ACTIVATIONS, Affine, EncoderConfig, Layer, Norm, encode, normals
 from discrax.text.tokens import WordPiece
 
@@ -73,11 +76,13 @@ class Bert(eqx.Module):
             config=config,
         )
 
-    def encode(self, embedded: Float[Array, "length hidden"]) -> Float[Array, "length hidden"]:
-        """The last layer's output for a sentence that is given by its word embeddings."""
+    def encode(
+        self, embedded: Float[Array, "length hidden"], is_seen: Bool[Array, " length"] | None = None
+    ) -> Float[Array, "length hidden"]:
+        """The last layer's output for a sentence that is given by its word embeddings; all of it is seen by default."""
         places = self.positions[: embedded.shape[0]]
         start = self.norm(embedded + places + self.types[:1].repeat(len(places), axis=0), self.config.layer_norm_eps)
-        return encode(self.layers, start, self.config, norm_first=False, causal=False)
+        return encode(self.layers, start, self.config, norm_first=False, causal=False, is_seen=is_seen)
 
     def logits(self, encoded: Float[Array, "*places hidden"]) -> Float[Array, "*places vocabulary"]:
         """Logits of all words, at the given places only."""
@@ -86,10 +91,13 @@ class Bert(eqx.Module):
         return Affine(words.T, head.bias)(head.norm(activated, self.config.layer_norm_eps))
 
     def __call__(
-        self, tokens: Int[Array, " length"], places: Int[Array, " places"]
+        self,
+        tokens: Int[Array, " length"],
+        places: Int[Array, " places"],
+        is_seen: Bool[Array, " length"] | None = None,
     ) -> Float[Array, "places vocabulary"]:
         """Log-probabilities of all words at some places of a sentence."""
-        return jax.nn.log_softmax(self.logits(self.encode(self.words[tokens])[places]), axis=-1)
+        return jax.nn.log_softmax(self.logits(self.encode(self.words[tokens], is_seen)[places]), axis=-1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,6 +162,38 @@ def read_checkpoint(folder: str | Path) -> MaskedModel:
         config=config,
     )
     return MaskedModel(bert, tokenizer)
+
+
+def write_checkpoint(model: MaskedModel, folder: str | Path) -> None:
+    """Writes a model's folder, as `read_checkpoint` and others that know the format read it."""
+    bert, config, folder = model.bert, model.bert.config, Path(folder)
+    of, head = "bert.embeddings", "cls.predictions"
+    tensors = {
+        f"{of}.word_embeddings.weight": bert.words,
+        f"{of}.position_embeddings.weight": bert.positions,
+        f"{of}.token_type_embeddings.weight": bert.types,
+        f"{head}.bias": bert.head.bias,
+        f"{head}.decoder.weight": bert.words if bert.head.decoder is None else bert.head.decoder,
+        **_parts(f"{of}.LayerNorm", bert.norm),
+        **_parts(f"{head}.transform.dense", bert.head.transform),
+        **_parts(f"{head}.transform.LayerNorm", bert.head.norm),
+    }
+    for i in range(config.num_hidden_layers):
+        layer = jax.tree.map(lambda leaf, i=i: leaf[i], bert.layers)
+        for part, place in _LAYER.items():
+            tensors |= _parts(f"bert.encoder.layer.{i}.{place}", getattr(layer, part))
+    about = {"model_type": "bert", "architectures": ["BertForMaskedLM"], **asdict(config)}
+    folder.mkdir(parents=True, exist_ok=True)
+    write_whole(folder / CONFIG, json.dumps(about, indent=1))
+    model.tokenizer.write(folder)
+    write_tensors(folder, tensors)
+
+
+def _parts(name: str, part: Affine | Norm) -> dict[str, Array]:
+    """A layer's two tensors; weights are stored as outputs by inputs."""
+    if isinstance(part, Norm):
+        return {f"{name}.weight": part.scale, f"{name}.bias": part.shift}
+    return {f"{name}.weight": part.weight.T, f"{name}.bias": part.bias}
 
 
 def _read_config(checkpoint: Checkpoint) -> BertConfig:

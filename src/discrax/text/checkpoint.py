@@ -16,6 +16,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from discrax.core.extras import import_extra
+from discrax.core.files import write_whole
 from discrax.text.encoder import ACTIVATIONS, Affine, EncoderConfig, Layer, Norm
 
 CONFIG, TOKENIZER, WEIGHTS = "config.json", "tokenizer.json", "model.safetensors"
@@ -156,6 +158,14 @@ class Checkpoint:
 
         layers = [read(f"{name}.{i}") for i in range(config.num_hidden_layers)]
         return jax.tree.map(lambda *leaves: jnp.stack(leaves), *layers)
+
+
+def write_tensors(folder: Path, tensors: Mapping[str, Array]) -> None:
+    """Writes the weights of a model's folder, as float32."""
+    save = import_extra("safetensors.numpy", "Weights are written with the package", "text").save
+    write_whole(
+        folder / WEIGHTS, save({name: np.ascontiguousarray(each, np.float32) for name, each in tensors.items()})
+    )
 
 
 def read_json(path: Path) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from functools import partial
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from discrax.core import random
 
@@ -111,27 +111,40 @@ class Layer(eqx.Module):
             wide_norm=Norm.identity(count, hidden),
         )
 
-    def attend(self, h: Float[Array, "length hidden"], heads: int, causal: bool) -> Float[Array, "length hidden"]:
+    def attend(
+        self, h: Float[Array, "length hidden"], heads: int, causal: bool, is_seen: Bool[Array, " length"] | None
+    ) -> Float[Array, "length hidden"]:
         """What each place takes from the places that it sees."""
         per_head = (h.shape[0], heads, h.shape[1] // heads)
         query, key, value = (each(h).reshape(per_head) for each in (self.query, self.key, self.value))
         scores = jnp.einsum("qhc,khc->hqk", query, key) / per_head[2] ** 0.5
         if causal:
             scores = jnp.where(jnp.tril(jnp.ones(scores.shape[1:], bool))[None], scores, -jnp.inf)
+        if is_seen is not None:
+            scores = jnp.where(is_seen[None, None, :], scores, -jnp.inf)
         return self.output(jnp.einsum("hqk,khc->qhc", jax.nn.softmax(scores, axis=-1), value).reshape(h.shape))
 
 
 def encode(
-    layers: Layer, h: Float[Array, "length hidden"], config: EncoderConfig, *, norm_first: bool, causal: bool
+    layers: Layer,
+    h: Float[Array, "length hidden"],
+    config: EncoderConfig,
+    *,
+    norm_first: bool,
+    causal: bool,
+    is_seen: Bool[Array, " length"] | None = None,
 ) -> Float[Array, "length hidden"]:
-    """The output of the last layer; with `norm_first` and `causal` layers are CLIP's, without them BERT's."""
+    """The output of the last layer; with `norm_first` and `causal` layers are CLIP's, without them BERT's.
+
+    Places that are not to be seen, such as padding, are seen by none.
+    """
     epsilon, heads, activation = config.layer_norm_eps, config.num_attention_heads, ACTIVATIONS[config.hidden_act]
 
     def one_layer(h: Array, layer: Layer) -> tuple[Array, None]:
         if norm_first:
-            h = h + layer.attend(layer.attention_norm(h, epsilon), heads, causal)
+            h = h + layer.attend(layer.attention_norm(h, epsilon), heads, causal, is_seen)
             return h + layer.narrow(activation(layer.widen(layer.wide_norm(h, epsilon)))), None
-        h = layer.attention_norm(h + layer.attend(h, heads, causal), epsilon)
+        h = layer.attention_norm(h + layer.attend(h, heads, causal, is_seen), epsilon)
         return layer.wide_norm(h + layer.narrow(activation(layer.widen(h))), epsilon), None
 
     return jax.lax.scan(one_layer, h, layers)[0]  # a loop, so that a deep encoder compiles as fast as a shallow one

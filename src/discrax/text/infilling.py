@@ -42,6 +42,7 @@ from discrax.sampling import Result, sample
 from discrax.text.bert import Bert, MaskedModel, read_checkpoint
 from discrax.text.tokens import END, MASK, START
 
+_LENGTHS = 16  # sentences are padded to a multiple of it
 _MOST_LEVELS = 1000  # for samplers that evaluate every level of a site in each step
 
 
@@ -56,7 +57,8 @@ class Infilling(Target):
     bert: Bert
     words: Integer[Array, " levels"]
     embeddings: Float[Array, "levels hidden"]  # of `words`
-    tokens: Int[Array, " length"]  # of the sentence, with [MASK] at the masked places
+    tokens: Int[Array, " padded"]  # of the sentence, with [MASK] at the masked places
+    length: Int[Array, ""]  # how many of them are the sentence's; the others pad it, so that programs fit several
     places: Int[Array, " sites"]  # in `tokens`
     space: Categorical
 
@@ -74,7 +76,9 @@ class Infilling(Target):
             )
         self.bert = model.bert
         self.words, self.embeddings = model.everything if all_tokens else model.words
-        self.tokens, self.places = jnp.asarray(tokens), jnp.asarray(places, jnp.int32)
+        padded = min(longest, -(-len(tokens) // _LENGTHS) * _LENGTHS)
+        self.tokens = jnp.asarray(np.pad(tokens, (0, padded - len(tokens)), constant_values=index[END]))
+        self.length, self.places = jnp.asarray(len(tokens), jnp.int32), jnp.asarray(places, jnp.int32)
         self.space = Categorical(len(places), self.words.shape[0])
 
     def log_prob(self, e: Float[Array, "sites levels"]) -> Float[Array, ""]:
@@ -86,7 +90,7 @@ class Infilling(Target):
         def with_only(place: Int[Array, ""]) -> Float[Array, " hidden"]:
             """What the model makes of a place when that place alone is masked."""
             is_filled = jnp.any(is_at, axis=1) & (here != place)
-            return self.bert.encode(jnp.where(is_filled[:, None], filled, given))[place]
+            return self.bert.encode(jnp.where(is_filled[:, None], filled, given), here < self.length)[place]
 
         log_p = jax.nn.log_softmax(self.bert.logits(jax.vmap(with_only)(self.places)), axis=-1)
         return jnp.sum(e * log_p[:, self.words].astype(e.dtype))
@@ -98,13 +102,14 @@ class Infilling(Target):
 
     def fill(self, x: Integer[Any, " sites"]) -> list[int]:
         """The tokens of the sentence with a state's words."""
-        tokens = np.array(self.tokens)
+        tokens = np.array(self.tokens[: int(self.length)])
         tokens[np.asarray(self.places)] = np.asarray(self.words)[np.asarray(x, np.int64)]
         return tokens.tolist()
 
 
 def _draw(key: PRNGKeyArray, target: Infilling, *, num_states: int) -> Integer[Array, "states sites"]:
-    logits = target.bert(target.tokens, target.places)[:, target.words]
+    is_seen = jnp.arange(len(target.tokens)) < target.length
+    logits = target.bert(target.tokens, target.places, is_seen)[:, target.words]
     bits = jax.vmap(partial(random.words, count=len(target.places)))(random.split(key, num_states))
     return jax.vmap(draw_levels, in_axes=(0, None))(bits, logits).astype(target.space.dtype)
 

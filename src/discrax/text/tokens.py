@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Bool, Integer
 
 from discrax.core.extras import import_extra
+from discrax.core.files import write_whole
 from discrax.text.checkpoint import TOKENIZER, Checkpoint, read_json, read_lines
 
 if TYPE_CHECKING:
@@ -112,6 +113,23 @@ class WordPiece:
         listed = checkpoint.path("vocab.txt")
         lower_case = read_json(about).get("do_lower_case") if about.is_file() else None
         return _of_file(listed, lambda: WordPiece(read_lines(listed), lower_case))
+
+    @staticmethod
+    def train(lines: Iterable[str], size: int) -> "WordPiece":
+        """Learns a vocabulary of at most `size` lower-case entries from the lines of a text."""
+        package = _tokenizers()
+        tokenizer = package.Tokenizer(package.models.WordPiece(unk_token=UNKNOWN))
+        tokenizer.normalizer = package.normalizers.BertNormalizer(lowercase=True)
+        tokenizer.pre_tokenizer = package.pre_tokenizers.BertPreTokenizer()
+        trainer = package.trainers.WordPieceTrainer(
+            vocab_size=size, special_tokens=list(SPECIAL), show_progress=False, continuing_subword_prefix="##"
+        )
+        tokenizer.train_from_iterator(lines, trainer)
+        return WordPiece(_entries(tokenizer), lower_case=True)
+
+    def write(self, folder: Path) -> None:
+        """Writes the tokenizer.json of a model's folder."""
+        write_whole(folder / TOKENIZER, self._tokenizer.to_str(pretty=True))
 
     @property
     def words(self) -> Integer[np.ndarray, " words"]:

@@ -55,7 +55,7 @@ def exact_law(space):
 
 def run(target, kernel, num_samples=1500, num_chains=100, seed=0, **settings):
     return dx.sample(
-        jax.random.key(seed), target, kernel, num_chains=num_chains, num_warmup=50, num_samples=num_samples,
+        jax.random.key(seed), target, kernel, num_chains=num_chains, num_warmup=0, num_samples=num_samples,
         adaptation=None, progress=False, **settings,
     )  # fmt: skip
 
@@ -139,7 +139,7 @@ def test_a_fixed_time_weighs_all_draws_alike_and_tends_to_the_target():
 
 def test_local_search_stops_at_the_best_neighbour_of_all():
     space = SPACES["categorical"]
-    result = run(expectation(certain, space), dx.samplers.local_search(), 20, 4)
+    result = run(expectation(certain, space), dx.samplers.local_search(), 70, 4)
     for x in np.asarray(result.states.x):
         _, changes = value_and_changes(lambda x: cubic(space.embed(x)), space, jnp.asarray(x))
         assert changes.max() <= 0

@@ -14,14 +14,13 @@ if number < 2:
 import discrax as dx  # noqa: E402
 
 target = dx.targets.Ising.lattice((8, 4), 0.4)
-settings = {"num_chains": 4, "num_warmup": 60, "num_samples": 40, "progress": False}
+settings = {"num_chains": 4, "num_warmup": 60, "num_samples": 60, "progress": False}  # one program
 if number < 2:
     with pytest.raises(ValueError, match="must choose the same sampler"):
         dx.sample(jax.random.key(1), target, devices=2, **settings)
 result = dx.sample(jax.random.key(1), target, "dmala", devices=2 if number < 2 else None, **settings)
-moments = dx.sample(
-    jax.random.key(1), target, "dmala", devices=2 if number < 2 else None, keep="moments", **settings
-).moments
+fixed = settings | {"num_warmup": 0, "adaptation": None, "keep": "moments"}
+moments = dx.sample(jax.random.key(1), target, "dmala", devices=2 if number < 2 else None, **fixed).moments
 more = {"devices": 2 if number < 2 else None, "progress": False}
 annealed = dx.learn.ais(jax.random.key(2), target, num_chains=4, num_temperatures=20, sampler="dmala", **more)
 rows = np.random.default_rng(0).integers(0, 2, (16, 8, 4)).astype(np.int8)

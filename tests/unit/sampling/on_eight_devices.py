@@ -17,12 +17,13 @@ from discrax.sampling.folder import FolderPlace
 
 SHAPE = (8, 4)
 EDGES = np.array([(i, (i + step) % 32) for i in range(32) for step in (1, 7)])
+PROBLEMS = [dx.problems.MaxCut(EDGES), dx.problems.MaxCut(EDGES[:50])]
 SAMPLERS = {"dmala": "dmala", "gwg": "gwg", "pas": "pas", "chromatic": dx.samplers.gibbs("chromatic")}
 
 
 def draw(sampler, devices, coupling=0.4, target=None, **settings):
     target = dx.targets.Ising.lattice(SHAPE, coupling, field=0.25, periodic=True) if target is None else target
-    settings = {"num_chains": 8, "num_warmup": 60, "num_samples": 40} | settings
+    settings = {"num_chains": 8, "num_warmup": 60, "num_samples": 60} | settings  # one program tunes and draws
     return dx.sample(jax.random.key(1), target, SAMPLERS[sampler], devices=devices, progress=False, **settings)
 
 
@@ -47,7 +48,7 @@ def chains(sampler, target=None):
     assert repr(one.summary().scalars) == repr(spread.summary().scalars)
 
 
-def quick():
+def eight():
     one, eight = draw("dmala", None), draw("dmala", 8)
     same(one, eight)
     assert len(eight.states.x.sharding.device_set) == 8
@@ -90,26 +91,31 @@ def pcd():
 
 
 def solve():
-    problems = [dx.problems.MaxCut(EDGES), dx.problems.MaxCut(EDGES[:50])]
     by_sampler = {"sampler": "dmala", "num_chains": 8}
-    for search, some, counts in (
-        (dx.searches.Anneal(**by_sampler), problems, [8]),
-        (dx.searches.Temper(**by_sampler), problems[:1], [8]),
-        (dx.searches.Anneal(num_chains=16), problems, [1, 2, 8]),  # by replicas, as those below
-        (dx.searches.Temper(num_chains=16, num_rungs=2), problems[:1], [8]),
-        (dx.searches.Population(num_chains=16), problems, [8]),
-    ):
-        call = partial(dx.solve_many, jax.random.key(4), some, search, num_steps=60, progress=False)
-        one = call(devices=None)
-        for devices in counts:
-            for a, b in zip(one, call(devices=devices), strict=True):
-                assert (a.objective, a.num_steps) == (b.objective, b.num_steps)
-                np.testing.assert_array_equal(a.state, b.state)
-                assert a.history.mean[-1] == b.history.mean[-1]  # of the last states of all chains
+    _found(dx.searches.Anneal(**by_sampler), PROBLEMS, [8])
+    _found(dx.searches.Temper(**by_sampler), PROBLEMS[:1], [8])
+    _found(dx.searches.Anneal(num_chains=16), PROBLEMS, [2])  # by replicas, as those below
+    _found(dx.searches.Temper(num_chains=16, num_rungs=2), PROBLEMS[:1], [8])
+    _found(dx.searches.Population(num_chains=16), PROBLEMS, [8])
+
+
+def counts():
+    _found(dx.searches.Anneal(num_chains=16), PROBLEMS, [1, 2, 8])
+
+
+def _found(search, problems, counts):
+    call = partial(dx.solve_many, jax.random.key(4), problems, search, num_steps=60, progress=False)
+    one = call(devices=None)
+    for devices in counts:
+        for a, b in zip(one, call(devices=devices), strict=True):
+            assert (a.objective, a.num_steps) == (b.objective, b.num_steps)
+            np.testing.assert_array_equal(a.state, b.state)
+            assert a.history.mean[-1] == b.history.mean[-1]  # of the last states of all chains
 
 
 def moments():
-    same(draw("dmala", None, keep="moments", thinning=2), draw("dmala", jax.devices()[4:], keep="moments", thinning=2))
+    fixed = {"keep": "moments", "thinning": 2, "num_warmup": 0, "adaptation": None}
+    same(draw("dmala", None, **fixed), draw("dmala", jax.devices()[4:], **fixed))
 
 
 def sites():

@@ -34,33 +34,22 @@ def environment(count: int) -> dict[str, str]:
 def on_eight(*cases: str) -> None:
     command = [sys.executable, str(HERE / "on_eight_devices.py"), *cases]
     done = subprocess.run(command, env=environment(8), capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-
-
-def test_eight_devices_give_the_draws_of_one():
-    on_eight("quick")
+    assert done.returncode == 0, f"{cases}\n{done.stderr}"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("cases", ["moments", "pas", "chromatic sparse", *repeats([], ["gwg"])])
-def test_two_devices_give_the_draws_tuning_and_moments_of_one(cases):
-    on_eight(*cases.split())
+def test_many_devices_give_the_draws_tuning_and_moments_of_one():
+    on_eight("eight", "moments", "pas", "chromatic", "sparse", *repeats([], ["gwg"]))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", ["ais", "pcd", "solve"])
-def test_other_verbs_on_eight_devices_give_what_they_give_on_one(case):
-    on_eight(case)
+def test_other_verbs_on_eight_devices_give_what_they_give_on_one():
+    on_eight("ais", "pcd", "solve", *repeats([], ["counts"]))
 
 
 @pytest.mark.slow
-def test_sites_over_devices_give_the_draws_of_one():
-    on_eight("sites")
-
-
-@pytest.mark.slow
-def test_a_run_on_eight_devices_survives():
-    on_eight("folder")
+def test_sites_over_devices_give_the_draws_of_one_and_runs_survive():
+    on_eight("sites", "folder")
 
 
 @pytest.mark.slow

@@ -152,7 +152,7 @@ def test_runs_that_share_a_program_survive_together(tmp_path, monkeypatch, keep)
         run(tmp_path, models[:1] * 2)
 
 
-@pytest.mark.parametrize("count", [3, pytest.param(repeats(25, 100), id="many", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [3, pytest.param(repeats(10, 100), id="many", marks=pytest.mark.slow)])
 def test_a_half_written_file_costs_a_chunk_at_most(tmp_path, whole, count):
     with faulty_files(tmp_path / "counted") as faults:
         sample(tmp_path / "counted", keep_warmup=True)

@@ -153,7 +153,7 @@ def test_one_place_is_sampled_from_the_softmax(small_model):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("sampler", ["pas", "dlmc"])
+@pytest.mark.parametrize("sampler", repeats(["dlmc"], ["pas", "dlmc"]))
 def test_samplers_draw_one_place_from_the_softmax(small_model, sampler):
     target = Infilling(small_model, ONE_PLACE)
     result = dx.sample(jax.random.key(2), target, sampler, num_chains=4000, num_warmup=0, num_samples=12)
@@ -172,14 +172,19 @@ def test_infill_returns_the_most_probable_last_states(large_model):
         assert list(words) == [f"w{code}" for code in x]
         assert sentence == LARGE_SENTENCE.replace("[MASK]", "{}").format(*words)
     assert found.unknown == ()
+    assert_recomputed(found)
+
+
+def assert_recomputed(found):
+    recomputed = jax.jit(lambda x: log_prob(found.target, x))(jnp.asarray(found.states[0]))
+    assert found.log_probs[0] == pytest.approx(float(recomputed), rel=1e-4)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("sampler", repeats(["gwg", "dlmc"], ["gwg", "dmala", "dlmc", "dlmcf", "dula", "avg", "rwm"]))
+@pytest.mark.parametrize("sampler", repeats(["dlmc"], ["gwg", "dmala", "dlmc", "dlmcf", "dula", "avg", "rwm"]))
 def test_thirty_thousand_words(large_model, sampler):
     found = infill(jax.random.key(0), large_model, LARGE_SENTENCE, sampler=sampler, num_chains=2, num_steps=2, top=1)
-    recomputed = jax.jit(lambda x: log_prob(found.target, x))(jnp.asarray(found.states[0]))
-    assert found.log_probs[0] == pytest.approx(float(recomputed), rel=1e-4)
+    assert_recomputed(found)
 
 
 FITTING = {
@@ -190,10 +195,10 @@ FITTING = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("sampler", repeats(["gwg", "dmala", "dlmc", "avg", "gibbs"], FITTING))
+@pytest.mark.parametrize("sampler", repeats(["gwg", "dmala", "avg", "gibbs"], FITTING))
 def test_every_sampler_fills_in(small_model, sampler):
     kernel = FITTING[sampler]
-    found = infill(jax.random.key(0), small_model, SENTENCE, sampler=kernel, num_chains=4, num_steps=60, top=4)
+    found = infill(jax.random.key(0), small_model, SENTENCE, sampler=kernel, num_chains=4, num_steps=20, top=4)
     assert len(found.sentences) == 4
     assert found.run.warmup_stats["jump"].sum() > 0
 

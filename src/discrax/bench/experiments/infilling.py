@@ -1,10 +1,12 @@
 """Infilling as cells: masked sentences are filled in, and what comes out is compared with itself and with corpora.
 
-A cell's target makes the sentences. Its model is the checkpoint folder that the cell names, else antiberty_mlm of the
-data folder, a model of antibody sequences. What is masked depends on the model:
+A cell's target makes the sentences. Its model is a checkpoint folder, or ENGLISH, a small model that is trained here
+on the user's texts and kept in the cache folder (five million parameters, two million words: not BERT), or ANTIBODIES,
+antiberty_mlm of the data folder, a model of antibody sequences. What is masked depends on the model:
 
-- of words: sentences of 15 to 25 words, half from the Brown corpus and half from WikiText-2 (test), four inner words of
-  each masked. The corpora of n-grams and BLEU are 5,000 other sentences of each.
+- of words: sentences of 15 to 25 words, half from the last twentieth of the Brown corpus and half from WikiText-2
+  (test), neither of which ENGLISH has seen, four inner words of each masked. The corpora of n-grams and BLEU are 5,000
+  other sentences of each.
 - of letters: the last letters of antibody chains, four inner ones of each masked. One chain is a heavy chain that is
   known; the others are made of it by the model, which redraws a random half of its letters at once. There is no corpus.
 
@@ -21,20 +23,35 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
+from discrax.bench.experiments.data import cache_folder
 from discrax.bench.plan.cell import Cell
 from discrax.bench.plan.measure import Measured, Number, Timing, check_complete, experiment, input_of
 from discrax.core import random
 from discrax.data.folder import data_folder
-from discrax.text import Infilling, MaskedModel, corpus_bleu, infill, read_checkpoint, self_bleu, unique_ngrams
+from discrax.text import (
+    Infilling,
+    MaskedModel,
+    corpus_bleu,
+    infill,
+    read_checkpoint,
+    self_bleu,
+    train_masked_model,
+    unique_ngrams,
+    write_checkpoint,
+)
 from discrax.text.tokens import MASK
 
 HEAVY_CHAIN = (
     "EVQLVQSGPEVKKPGTSVKVSCKASGFTFMSSAVQWVRQARGQRLEWIGWIVIGSGNTNYAQKFQE"
     "RVTITRDMSTSTAYMELSSLRSEDTAVYYCAAPYCSSISCNDGFDIWGQGTMVTVS"
 )
+ENGLISH, ANTIBODIES = "english", "antibodies"
 NGRAMS = (2, 3)
 _NUM_MASKED, _SHORTEST, _LONGEST, _CORPUS_SIZE = 4, 15, 25, 5000
 _UNKNOWN = "<unk>"
+_SHARE_LEARNT, _SHARE_SEEN = 0.9, 0.95  # of the Brown corpus: learnt from, and seen at all
+_VALIDATION, _TEST = "wikitext2_valid.txt.xz", "wikitext2_test.txt.xz"
+_SPEECHES = ("inaugural.txt.xz", "state_union.txt.xz")
 
 
 class Sentences(NamedTuple):
@@ -45,17 +62,19 @@ class Sentences(NamedTuple):
     corpora: dict[str, list[list[str]]]  # by the name that print has for what stands in its place
 
 
-def sentences(count: int, length: int, checkpoint: str | None = None, seed: int = 0) -> Sentences:
+def sentences(count: int, length: int, checkpoint: str, seed: int = 0) -> Sentences:
     """`count` masked sentences for a model; `length` is how many letters of a chain are read."""
-    model = read_checkpoint(_antibody_model() if checkpoint is None else checkpoint)
+    made = {ENGLISH: english_model, ANTIBODIES: _antibody_model}
+    model = read_checkpoint(made[checkpoint]() if checkpoint in made else checkpoint)
     generator = np.random.default_rng(seed)
     if model.tokenizer.is_letters:
         chains = [HEAVY_CHAIN, *(_redraw_letters(model, generator) for _ in range(count - 1))]
         return Sentences(model, tuple(_mask_words(list(chain[-length:]), generator, "") for chain in chains), {})
     masked, corpora = [], {}
-    for name, lines, share in (("TBC", _brown(), (count + 1) // 2), ("WT103", _wikitext(), count // 2)):
+    for name, lines, share in (("TBC", _brown(), (count + 1) // 2), ("WT103", _wikitext(_TEST), count // 2)):
         words = [model.tokenizer.split(line) for line in lines]
-        fit = [i for i, line in enumerate(lines) if _SHORTEST <= len(words[i]) <= _LONGEST and _UNKNOWN not in line]
+        unseen = range(0 if name == "WT103" else round(_SHARE_SEEN * len(lines)), len(lines))
+        fit = [i for i in unseen if _SHORTEST <= len(words[i]) <= _LONGEST and _UNKNOWN not in lines[i]]
         chosen = set(generator.choice(fit, share, replace=False).tolist())
         masked += [_mask_words(words[i], generator, " ") for i in sorted(chosen)]
         corpora[name] = [each for i, each in enumerate(words) if i not in chosen][:_CORPUS_SIZE]
@@ -75,9 +94,23 @@ def _redraw_letters(model: MaskedModel, generator: np.random.Generator) -> str:
     return model.tokenizer.text(target.fill(x))
 
 
+def english_model(num_updates: int = 10_000, seed: int = 0) -> Path:
+    """The folder of a small model trained on the user's texts, from the cache folder where it is there."""
+    folder = cache_folder() / f"masked-model-{num_updates}-{seed}"
+    if not folder.is_dir():
+        brown = _brown()
+        learnt, seen = (round(share * len(brown)) for share in (_SHARE_LEARNT, _SHARE_SEEN))
+        lines = [*brown[:learnt], *_wikitext(_VALIDATION)]
+        lines += [line.strip() for name in _SPEECHES for line in _lines(name) if line.strip()]
+        trained = train_masked_model(jax.random.key(seed), lines, brown[learnt:seen], num_updates=num_updates)
+        write_checkpoint(trained.model, partial := folder.with_suffix(".part"))
+        partial.rename(folder)
+    return folder
+
+
 def _antibody_model() -> Path:
     wanted = "antiberty_mlm with config.json, vocab.txt and model.safetensors (of the Python package antiberty)"
-    return data_folder("antiberty_mlm", f"{wanted}; or name a checkpoint of your own in DISCRAX_BERT") / "antiberty_mlm"
+    return data_folder("antiberty_mlm", wanted) / "antiberty_mlm"
 
 
 def _lines(name: str) -> Iterator[str]:
@@ -85,7 +118,7 @@ def _lines(name: str) -> Iterator[str]:
     path = data_folder("text", wanted) / "text" / name
     if not path.is_file():
         raise ValueError(f"There is no {path}; expected {wanted}.")
-    with lzma.open(path, "rt", encoding="utf-8") as lines:
+    with lzma.open(path, "rt", encoding="utf-8", errors="replace") as lines:  # old speeches have a few odd bytes
         yield from lines
 
 
@@ -93,10 +126,10 @@ def _brown() -> list[str]:
     return [line.strip().replace("``", '"').replace("''", '"') for line in _lines("brown_sentences.txt.xz")]
 
 
-def _wikitext() -> list[str]:
+def _wikitext(name: str) -> list[str]:
     """Sentences; the file has paragraphs, in which some signs stand between @."""
     found = []
-    for line in _lines("wikitext2_test.txt.xz"):
+    for line in _lines(name):
         if line.strip() and not line.strip().startswith("="):
             plain = line.replace(" @-@ ", "-").replace(" @,@ ", ",").replace(" @.@ ", ".")
             found += [f"{sentence.strip()} ." for sentence in plain.strip().removesuffix(" .").split(" . ")]
