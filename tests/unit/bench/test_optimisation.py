@@ -142,10 +142,11 @@ def test_graphs_with_best_known_cuts(folder):
 
 def test_networks(folder):
     problem, cheaper = (instances.partition("mnist_conv", like=like).problems[0] for like in (None, (414, 623)))
-    (n, m), whole = (problem.graph.num_nodes, problem.graph.num_edges), np.zeros(problem.graph.num_nodes, np.int8)
+    n, m = problem.graph.num_nodes, problem.graph.num_edges
     assert n > 50
     assert problem.balance == 1
-    cost = -float(cheaper.target.log_prob(jnp.asarray(whole))) / m  # of one part, as in print
+    in_one_part = jnp.zeros((n, 3)).at[:, 0].set(1)
+    cost = -float(cheaper.target.log_prob(in_one_part)) / m
     assert cost == pytest.approx(0.0005 * (2 * 138**2 + 276**2) / 623, rel=1e-3)
     edges, sizes = np.array([[0, 1], [1, 2]], np.uint16), np.ones(4)
     folder("compgraphs/compgraphs.npz", tiny_train_edges=edges, tiny_train_size=sizes)
