@@ -84,12 +84,9 @@ def _digest(path: Path, kind: str) -> str:
 
 
 def _read_idx_images(place: Path, _: str) -> Arrays | None:
-    found = [_first(place, f"{part}-images-idx3-ubyte.gz", f"{part}-images-idx3-ubyte") for part in ("train", "t10k")]
-    return (
-        None
-        if None in found
-        else {f"{part}_x": _idx(path) for part, path in zip(("train", "test"), found, strict=True)}
-    )  # pyright: ignore[reportArgumentType]
+    names = ("train-images-idx3-ubyte", "t10k-images-idx3-ubyte")
+    train, test = (_first(place, f"{name}.gz", name) for name in names)
+    return None if train is None or test is None else {"train_x": _idx(train), "test_x": _idx(test)}
 
 
 def _idx(path: Path) -> UInt8[np.ndarray, "..."]:

@@ -141,7 +141,13 @@ def test_graphs_with_best_known_cuts(folder):
 
 
 def test_networks(folder):
-    assert instances.partition("mnist_conv").problems[0].graph.num_nodes > 50
+    problem, cheaper = (instances.partition("mnist_conv", like=like).problems[0] for like in (None, (414, 623)))
+    n, m = problem.graph.num_nodes, problem.graph.num_edges
+    assert n > 50
+    assert problem.balance == 1
+    in_one_part = jnp.zeros((n, 3)).at[:, 0].set(1)
+    cost = -float(cheaper.target.log_prob(in_one_part)) / m
+    assert cost == pytest.approx(0.0005 * (2 * 138**2 + 276**2) / 623, rel=1e-3)
     edges, sizes = np.array([[0, 1], [1, 2]], np.uint16), np.ones(4)
     folder("compgraphs/compgraphs.npz", tiny_train_edges=edges, tiny_train_size=sizes)
     assert instances.partition("tiny", "data").problems[0].graph.num_nodes == 4
@@ -230,7 +236,7 @@ def test_annealed_partitions():
 
 
 def test_parts_are_scored_as_they_were_found():
-    network = call("discrax.bench.papers.discs.instances:partition", network="mnist_conv", balance=0.0)
+    network = call("discrax.bench.papers.discs.instances:partition", network="mnist_conv", like=(1, 10**9))
     parts, _ = numbers_of(network, tasks.SAMPLERS["BG-2"], steps=400)
     assert parts["balanceness"] < 0.95 < 0.999 < parts["balanceness_repaired"]  # nothing kept them equal
     assert parts["edge_cut_ratio"] < parts["edge_cut_ratio_repaired"]

@@ -10,14 +10,9 @@ from discrax.bench.papers.discs import tasks
 from discrax.bench.papers.discs.solve import columns
 from discrax.bench.plan.cell import Cell
 from discrax.bench.plan.rows import Row, name_panels, relabel
-from discrax.bench.plan.suite import Figure, Size, Table, figure, note, suite
+from discrax.bench.plan.suite import Figure, Size, Table, figure, suite
 
-_TIME = (
-    "The time is the paper's, for graphs with several times as many nodes; the search stays about where it began. "
-    "Whether the size of the graphs is why was not tested."
-)
 _A_FIFTH = "a fifth of the paper's steps for all samplers at the default size"
-_NOTES = (note(_TIME, sampler="DLMC-nA"), note(_TIME, sampler="DLMCf-nA"))
 
 
 def _late(metric: str, rows: list[Row]) -> list[Row]:
@@ -45,7 +40,7 @@ def progress(what: str, title: str, *names: str) -> tuple[Figure, ...]:
 
 def _tables(number: int, title: str, metric: str, columns: tuple[str, ...], seconds: bool = True) -> tuple[Table, ...]:
     shared = {"paper": "discs", "number": number, "columns": columns}
-    found = [Table(title, metric=metric, ours=metric, notes=_NOTES, **shared)]
+    found = [Table(title, metric=metric, ours=metric, **shared)]
     if metric == "ratio":
         found.append(Table(f"{title}, after repair", metric=metric, ours="ratio_repaired", compares=False, **shared))
         what = {"found in seconds": "reference_seconds", "proved, as a share": "reference_proved", "mean": "reference"}
@@ -168,7 +163,7 @@ def figure15(size: Size) -> Iterator[Cell]:
     f"{_A_FIFTH}",
     Table(
         "Edges that are cut, as a share (smaller is better: the ratio is print / ours)",
-        "discs", 8, "edge_cut_ratio", "edge_cut_ratio", ("graph",), notes=_NOTES, smaller_is_better=True,
+        "discs", 8, "edge_cut_ratio", "edge_cut_ratio", ("graph",), smaller_is_better=True,
     ),
     Table("Balance of the parts", "discs", 8, "balanceness", "balanceness", ("graph",)),
     Table(

@@ -66,22 +66,21 @@ def prove_cut(graph: Graph, known: Reference, seconds: float) -> Reference:
     if m == 0 or (graph.weights < 1).any() or (graph.weights != np.rint(graph.weights)).any():
         return known
     nodes, edges = graph.edges.tolist(), list(range(n, n + m))
-    rows: list[tuple[list[int], list[float], float]] = []  # places, coefficients, what they sum to at most
+    rows: list[tuple[list[int], Sequence[float], float]] = []  # places, coefficients, what they sum to at most
     for edge, (i, j) in zip(edges, nodes, strict=True):
         rows += [([edge, i, j], [1, -1, -1], 0), ([edge, i, j], [1, 1, 1], 2)]
     rows += [([edges[e] for e in triangle], [1, 1, 1], 2) for triangle in _triangles(graph)]
     rows.append((edges, (-graph.weights).tolist(), -(known.value + 1)))
     start = np.cumsum([0, *(len(places) for places, _, _ in rows)])
     places, coefficients = (np.concatenate([row[k] for row in rows]) for k in (0, 1))
-    most = np.ones(n + m)
+    table = csr_array((coefficients, places, start), shape=(len(rows), n + m))
+    limits, most = np.array([row[2] for row in rows]), np.ones(n + m)
     most[np.argmax(graph.degrees)] = 0  # a cut is the same with its sides exchanged
     found = milp(
         np.concatenate([np.zeros(n), -graph.weights]),
         integrality=np.repeat([1, 0], [n, m]),
-        bounds=Bounds(0, most),
-        constraints=LinearConstraint(
-            csr_array((coefficients, places, start), shape=(len(rows), n + m)), ub=np.array([row[2] for row in rows])
-        ),
+        bounds=Bounds(np.zeros(n + m), most),  # pyright: ignore[reportArgumentType]
+        constraints=LinearConstraint(table, ub=limits),  # pyright: ignore[reportArgumentType]
         options={"time_limit": seconds},
     )
     spent = (known.seconds or 0.0) + time.perf_counter() - begin
