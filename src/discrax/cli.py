@@ -1,4 +1,4 @@
-"""The command line: `discrax demo | samplers | solve | train | sample | infill | stochastic | bench`."""
+"""The command line: `discrax demo | samplers | data | solve | train | sample | infill | stochastic | bench`."""
 
 import dis
 import sys
@@ -13,6 +13,7 @@ from discrax.core.program_cache import keep_programs
 COMMANDS = {  # where each one is, and what it does; "+" has commands of its own
     "demo": ("discrax.demo:demo", "Samples an Ising model with every sampler, prints a table and saves a picture."),
     "samplers": ("discrax.cli:samplers", "Lists the samplers there are."),
+    "data": ("discrax.data.commands:data", "Lists the data sets: what is there, what is missing, where it can be had."),
     "solve": ("discrax.solving.commands:solve_file", "Solves a problem on a graph from a file."),
     "train": ("discrax.learn.commands:train", "Trains an energy model on images."),
     "sample": ("discrax.learn.commands:sample_model", "Draws from a trained model."),

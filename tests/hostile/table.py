@@ -278,8 +278,8 @@ bench.Budget num_chains:size=2 num_warmup:count0=2 num_samples:size=2 thinning:c
 bench.find name:choice='any-scale'
 bench.call address:choice='discrax.samplers:rwm' -- address/unknown-name
 bench_run.run_suites names:thing=(suite_file,) size:choice=quick out:out_folder=bench_folder samplers:thing=()
-    executor:choice='in-process' workers:count=1 together:flag=True retry_failed:flag=False progress:flag=False --
-    workers/huge samplers/wrong-type
+    seeds:count=1 check:flag=True executor:choice='in-process' workers:count=1 together:flag=True
+    retry_failed:flag=False progress:flag=False -- workers/huge samplers/wrong-type
 bench_report.write_report run_dir:in_folder=bench_folder out:out_folder?='report_out'
 bench_compare.compare_runs run_a:in_folder=bench_folder run_b:in_folder=bench_folder
 bench_executors.get_executor name:choice='in-process' workers:count=1 address:sentence?=None

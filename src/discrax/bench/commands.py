@@ -1,7 +1,8 @@
-"""`discrax bench list | run | report | compare`."""
+"""`discrax bench list | run | report | compare | leaderboard | export`."""
 
+import ast
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import tyro
 
@@ -16,7 +17,7 @@ def list_suites(size: Size = Size.DEFAULT, /) -> None:
     table = Table("suite", "what it shows", "cells", title=f"{size} size", title_justify="left")
     table.columns[2].justify = "right"
     for each in shipped_suites().values():
-        table.add_row(each.name, each.about, str(len(list(each.cells(size)))))
+        table.add_row(each.name, each.title, str(len(list(each.cells(size)))))
     for name, names in aliases().items():
         table.add_row(name, f"another name for {' and '.join(names)}", "")
     Console().print(table)
@@ -30,9 +31,15 @@ def run(
     paper: bool = False,
     out: Path | None = None,
     sampler: tuple[str, ...] = (),
+    task: tuple[str, ...] = (),
+    only: tuple[str, ...] = (),
+    set: tuple[str, ...] = (),
+    seeds: int = 1,
+    unchecked: bool = False,
     executor: Literal["in-process", "pool", "slurm", "ray"] = "in-process",
     workers: int | None = None,
     address: str | None = None,
+    option: tuple[str, ...] = (),
     together: bool = True,
     retry_failed: bool = False,
     if_changed: Literal["refuse", "again", "keep"] = "refuse",
@@ -44,14 +51,22 @@ def run(
         suites: Names such as optimal-scaling/table05, papers such as any-scale, or files such as my_suite.py.
         quick: Fewer chains and steps, the same tasks: minutes on two cores.
         paper: The chains and steps of the paper.
-        out: The folder of the run; by default runs/SUITE-SIZE.
-        sampler: Samplers of your own, file.py:Kernel, to put beside the others.
+        out: The folder of the run; by default runs/SUITE-SIZE. One that is there is completed, or added to.
+        sampler: Samplers to put beside the others: file.py:Kernel of your own, or one of `discrax samplers`; with
+            settings, dmala(step_size=0.2), of which several make a row each, "dmala(step_size=0.1,0.2,0.4)".
+        task: Targets of your own, file.py:function, for all samplers.
+        only: Of the suites' own rows those of these samplers and labels: pas,dmala task=ising.
+        set: Of all cells alike: steps=20000, chains=50, warmup=1000.
+        seeds: How many of each cell.
+        unchecked: Do not prove kernels of your own on small targets first.
         executor: Where cells are run.
         workers: How many at a time; by default one, so that nothing disturbs its seconds, but two with --quick.
         address: Of a Ray cluster; without it one is started here.
+        option: Of the executor: slurm_partition=gpu timeout_min=60 gpus_per_node=1 (Slurm, as submitit names them),
+            num_gpus=1 (Ray), gpus=4 (pool: one worker a GPU of this machine).
         together: Run cells of one shape as one program.
         retry_failed: Run failed cells again.
-        if_changed: Whether to refuse to go on with cells that another version of the program made, to run them again,
+        if_changed: Whether to refuse to go on with cells that another version of their code made, to run them again,
             or to keep them beside the new ones.
         data: The folder with data sets such as MNIST; by default the environment variable DISCRAX_DATA.
     """
@@ -67,12 +82,15 @@ def run(
     if data is not None:
         use_data(data)
     size = Size.QUICK if quick else Size.PAPER if paper else Size.DEFAULT
-    folder = default_folder(suites, size) if out is None else out
+    budget = _assignments("--set", set)
+    folder = default_folder(suites, size, budget) if out is None else out
     if workers is None:
         workers = 2 if quick else 1  # a quick run compiles more than it samples
-    chosen = get_executor(executor, workers=workers, address=address, folder=folder)
+    options = _assignments("--option", option)
+    chosen = get_executor(executor, workers=workers, address=address, folder=folder, options=options)
+    asked = {"samplers": sampler, "tasks": task, "only": only, "budget": budget, "seeds": seeds, "check": not unchecked}
     how = {"together": together, "retry_failed": retry_failed, "if_changed": if_changed}
-    report = run_suites(suites, size, out=folder, samplers=sampler, executor=chosen, **how)
+    report = run_suites(suites, size, out=folder, executor=chosen, **asked, **how)
     print(report)
     if report.ok + report.failed:
         for path in write_report(folder):
@@ -81,11 +99,25 @@ def run(
         raise SystemExit(1)
 
 
+def _assignments(name: str, texts: tuple[str, ...]) -> dict[str, Any]:
+    """name=value of each text; a value that reads as a number is one."""
+    found = {}
+    for text in texts:
+        key, separator, value = text.partition("=")
+        if not separator:
+            raise ValueError(f"{name} takes name=value, but got {text!r}.")
+        try:
+            found[key] = ast.literal_eval(value)
+        except (ValueError, SyntaxError):
+            found[key] = value
+    return found
+
+
 def report(folder: Path, /, out: Path | None = None) -> None:
     """Writes the HTML page and the Markdown tables of a run.
 
     Args:
-        folder: Of the run.
+        folder: Of the run, or its rows in one file (`discrax bench export`).
         out: Where to write them; by default into the run.
     """
     from discrax.bench.report.write import write_report
@@ -98,7 +130,7 @@ def compare(first: Path, second: Path, /) -> None:
     """Compares two runs, cell by cell.
 
     Args:
-        first: A run.
+        first: A run: a folder, or its rows in one file (`discrax bench export`).
         second: Another.
     """
     from rich.console import Console
@@ -108,7 +140,34 @@ def compare(first: Path, second: Path, /) -> None:
     Console().print(compare_runs(first, second))
 
 
+def export(folder: Path, out: Path, /) -> None:
+    """Writes all rows of a run to one small file, which `report` and `compare` read as a run.
+
+    Args:
+        folder: Of the run.
+        out: A .parquet file; a .csv file is for others to read.
+    """
+    from discrax.bench.execute import store
+
+    path = store.export(folder, out)
+    print(f"{path}: {path.stat().st_size / 1e6:.2f} MB")
+
+
+def leaderboard(runs: Annotated[tuple[Path, ...], tyro.conf.Positional], /, out: Path = Path("leaderboard")) -> None:
+    """Ranks all samplers over all tasks of one or more runs: a page with filters, Markdown and CSV.
+
+    Args:
+        runs: Folders of runs.
+        out: The folder to write to.
+    """
+    from discrax.bench.report.leaderboard import write_leaderboard
+
+    for path in write_leaderboard(runs, out):
+        print(path)
+
+
 def main(arguments: list[str]) -> None:
     """The commands of `discrax bench`."""
     commands = {"list": list_suites, "run": run, "report": report, "compare": compare}
+    commands |= {"leaderboard": leaderboard, "export": export}
     tyro.extras.subcommand_cli_from_dict(commands, prog="discrax bench", args=arguments)

@@ -88,9 +88,12 @@ class Kernel(eqx.Module):
         """The kernel with other values of its knobs; the caller keeps to their limits."""
         return replaced(self, **values)
 
-    def queries(self, target: Target) -> float:
-        """Queries of log pi in a step as the papers count them, without a cache; 4: value and gradient at x and y."""
-        return 4
+    def queries(self, target: Target, evals: float) -> float:
+        """Queries of log pi in a step as the papers count them, given the evaluations that it made (`Info.evals`).
+
+        The papers keep nothing between steps: x is evaluated too, and a gradient is a query of its own.
+        """
+        return (evals + 1) * (2 if self.uses_gradient else 1)
 
     @property
     def is_prepared(self) -> bool:

@@ -1,9 +1,9 @@
 """Data sets that the user has: where they lie, whether a file is the known one, and what to say when it is not.
 
 A data folder has a folder for each set, `FOLDER/SET/FILE`. It is given by hand or by the environment variable
-DISCRAX_DATA. The sets are listed in sets.csv, their files in SHA256SUMS. Nothing is downloaded, so that there is
-nothing for a package such as pooch to do: most sets were put together from several places, under licences of their own,
-and an error names where the original can be had.
+DISCRAX_DATA. The sets are listed in sets.csv. Their files are prepared ones (.npz, listed in SHA256SUMS) or the
+originals as they are published (`discrax.data.originals`). Nothing is downloaded unless it is asked for by
+`discrax data --download SET`: sets have licences of their own.
 """
 
 import csv
@@ -11,6 +11,10 @@ import hashlib
 import os
 from functools import cache
 from pathlib import Path
+
+import numpy as np
+
+from discrax.data.originals import ORIGINALS, read_originals
 
 VARIABLE = "DISCRAX_DATA"
 _HERE = Path(__file__).parent
@@ -27,6 +31,20 @@ def use_data(folder: Path) -> None:
     os.environ[VARIABLE] = str(folder.resolve())
 
 
+def data_arrays(name: str, folder: str | os.PathLike | None = None) -> dict[str, np.ndarray]:
+    """The arrays of a prepared file of a set, such as "gset/gset.npz", or the same made of the set's originals."""
+    of_set = name.partition("/")[0]
+    if of_set not in SOURCES:
+        raise ValueError(f"There is no data set {of_set!r}; known: {', '.join(SOURCES)}.")
+    base = data_folder(of_set, f"{name}; the set can be had from {SOURCES[of_set]}", folder)
+    if not (base / name).is_file():
+        arrays = read_originals(name, base)
+        if arrays is not None:
+            return arrays
+    with np.load(data_file(name, folder)) as arrays:
+        return dict(arrays)
+
+
 def data_file(name: str, folder: str | os.PathLike | None = None) -> Path:
     """A file of a set, such as "gset/gset.npz", in a data folder; checked once a process to be the known one."""
     if name not in _SHA256:
@@ -35,7 +53,8 @@ def data_file(name: str, folder: str | os.PathLike | None = None) -> Path:
     wanted = f"{name} (.npz: {_LAYOUTS[of_set]}); the set can be had from {SOURCES[of_set]}"
     path = data_folder(of_set, wanted, folder) / name
     if not path.is_file():
-        raise ValueError(f"There is no {path}; expected {wanted}.")
+        others = ", ".join(each.name for each in ORIGINALS if each.of_set == of_set) or "none that are read"
+        raise ValueError(f"There is no {path}; expected {wanted}; or in {path.parent} the originals: {others}.")
     found = _sha256(path)
     if found != _SHA256[name]:
         raise ValueError(
@@ -45,7 +64,7 @@ def data_file(name: str, folder: str | os.PathLike | None = None) -> Path:
 
 
 def data_files(name: str) -> list[str]:
-    """The names of the files of a set."""
+    """The names of the prepared files of a set."""
     return [each for each in _SHA256 if each.partition("/")[0] == name]
 
 

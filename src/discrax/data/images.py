@@ -6,10 +6,10 @@
   come ordered by digit, are shuffled.
 - "dynamic_mnist": the greys of MNIST, 60000 / 10000.
 - "fashion_mnist": the greys of Fashion-MNIST, 60000 / 10000.
-- "omniglot": greys, strokes white. The 32,460 drawings that Burda et al. (2016) use, but made small by another program,
-  and their split is not known: it is made here, 24345 / 8070, and 45 are left over.
-- "caltech": Caltech 101 silhouettes, upright, the object 1. Marlin's split is not known: it is made here with his
-  sizes, 4100 / 2264 / 2307.
+- "omniglot": greys, strokes white. From chardata.mat as Burda et al. (2016) split it, 24345 / 8070. The prepared file
+  has the same drawings made small by another program, without their split: it is made here, and 45 are left over.
+- "caltech": Caltech 101 silhouettes, upright, the object 1. From Marlin's file with his split, 4100 / 2264 / 2307; the
+  prepared file and his other one have none: it is made here with his sizes.
 - "usps": 16x16 pixels, 1 where a grey is above half, 7291 / 2007.
 
 Splits made here follow a permutation with a fixed seed, so they are the same for everybody. Greys 0..255 are *dynamic*:
@@ -27,7 +27,7 @@ from jaxtyping import Array, Float, Integer, PRNGKeyArray, UInt8
 
 from discrax.core import random
 from discrax.core.seeds import key_of
-from discrax.data.folder import data_file
+from discrax.data.folder import data_arrays
 
 _SPLIT_SEED = 0
 _GREYS = 256
@@ -115,8 +115,8 @@ def _digits(folder: Any) -> Images:
 
 
 def _static_mnist(folder: Any) -> Images:
-    with np.load(data_file("mnist_static/binarized_mnist.npz", folder)) as arrays:
-        train, valid, test = (_unpack(arrays[f"{part}_bits"]) for part in ("train", "valid", "test"))
+    arrays = data_arrays("mnist_static/binarized_mnist.npz", folder)
+    train, valid, test = (_unpack(arrays[f"{part}_bits"]) for part in ("train", "valid", "test"))
     (shuffled,) = _split(test, len(test))  # they come ordered by digit
     return Images("mnist", train, shuffled, valid=valid)
 
@@ -129,27 +129,35 @@ _GREY_FILES = {
 
 
 def _greys(name: str, folder: Any) -> Images:
-    with np.load(data_file(_GREY_FILES[name], folder)) as arrays:
-        return Images(name, arrays["train_x"], arrays["test_x"], is_dynamic=True)
+    arrays = data_arrays(_GREY_FILES[name], folder)
+    return Images(name, arrays["train_x"], arrays["test_x"], is_dynamic=True)
 
 
 def _omniglot(folder: Any) -> Images:
-    with np.load(data_file("omniglot28/omniglot28.npz", folder)) as arrays:
-        drawings = np.concatenate([arrays["background_x"], arrays["evaluation_x"]])
+    arrays = data_arrays("omniglot28/omniglot28.npz", folder)
+    if "train_x" in arrays:  # of the original, which has a split
+        return Images("omniglot", arrays["train_x"], arrays["test_x"], is_dynamic=True)
+    drawings = np.concatenate([arrays["background_x"], arrays["evaluation_x"]])
     train, test = _split(drawings, 24345, 8070)
     return Images("omniglot", train, test, is_dynamic=True)
 
 
 def _caltech(folder: Any) -> Images:
-    with np.load(data_file("caltech101_silhouettes28/caltech101_silhouettes_28.npz", folder)) as arrays:
-        lying = _unpack(arrays["x_bits"])
-    train, valid, test = _split(1 - np.ascontiguousarray(lying.transpose(0, 2, 1)), 4100, 2264, 2307)
+    arrays = data_arrays("caltech101_silhouettes28/caltech101_silhouettes_28.npz", folder)
+
+    def stand_up(bits: UInt8[np.ndarray, "rows 98"]) -> UInt8[np.ndarray, "rows 28 28"]:
+        return 1 - np.ascontiguousarray(_unpack(bits).transpose(0, 2, 1))
+
+    if "train_bits" in arrays:  # of the original with its split
+        train, valid, test = (stand_up(arrays[f"{part}_bits"]) for part in ("train", "valid", "test"))
+    else:
+        train, valid, test = _split(stand_up(arrays["x_bits"]), 4100, 2264, 2307)
     return Images("caltech", train, test, valid=valid)
 
 
 def _usps(folder: Any) -> Images:
-    with np.load(data_file("usps/usps.npz", folder)) as arrays:
-        train, test = ((arrays[f"{part}_x_milli"] > 1000).astype(np.uint8) for part in ("train", "test"))
+    arrays = data_arrays("usps/usps.npz", folder)
+    train, test = ((arrays[f"{part}_x_milli"] > 1000).astype(np.uint8) for part in ("train", "test"))
     return Images("usps", train.reshape(-1, 16, 16), test.reshape(-1, 16, 16))
 
 

@@ -61,9 +61,6 @@ class HammingBall(Kernel):
         # log_prob.
         return State(x, value, (jnp.zeros((), jnp.int32), jnp.zeros_like(value)))
 
-    def queries(self, target: Target) -> float:
-        return (target.space.num_levels - 1) * self.block_size + 1  # states of a ball of radius 1
-
     def step(self, key: PRNGKeyArray, target: Target, state: State) -> tuple[State, Info]:
         space, x, (position, error) = target.space, state.x.reshape(-1), state.cache
         for_centre, for_candidate = random.split(key, 2)
@@ -101,9 +98,6 @@ class BlockGibbs(HammingBall):
 
     def __init__(self, block_size: int = 2):
         super().__init__(block_size, radius=block_size)
-
-    def queries(self, target: Target) -> float:
-        return target.space.num_levels**self.block_size
 
 
 @functools.lru_cache(maxsize=8)

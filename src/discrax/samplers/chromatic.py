@@ -67,8 +67,8 @@ class ChromaticGibbs(Kernel):
     def init(self, target: Target, x: Integer[Array, "*shape"]) -> State:
         return start_scan(target, x)
 
-    def queries(self, target: Target) -> float:
-        return target.space.num_levels * target.space.num_sites
+    def queries(self, target: Target, evals: float) -> float:
+        return target.space.num_levels * target.space.num_sites  # those of Gibbs site by site
 
     def arrange(self, target: Target) -> Arranged | None:
         rearrangeable = offered(target, Rearrangeable)

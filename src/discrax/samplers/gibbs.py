@@ -39,9 +39,6 @@ class Gibbs(Kernel):
     def init(self, target: Target, x: Integer[Array, "*shape"]) -> State:
         return start_scan(target, x)
 
-    def queries(self, target: Target) -> float:
-        return target.space.num_levels
-
     def step(self, key: PRNGKeyArray, target: Target, state: State) -> tuple[State, Info]:
         space, (position, error) = target.space, state.cache
         for_site, for_level = random.split(key, 2)
@@ -66,8 +63,8 @@ class LayerGibbs(Kernel):
         layered = self._layered(target)
         return State(x, log_prob(target, x), layered.hidden_logits(target.space.embed(x)))
 
-    def queries(self, target: Target) -> float:
-        return target.space.num_levels
+    def queries(self, target: Target, evals: float) -> float:
+        return target.space.num_levels * target.space.num_sites  # those of Gibbs site by site
 
     def step(self, key: PRNGKeyArray, target: Target, state: State) -> tuple[State, Info]:
         space, layered, hidden = target.space, self._layered(target), state.cache

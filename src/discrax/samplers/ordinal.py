@@ -100,9 +100,6 @@ class MHUniform(RadiusKernel):
     def init(self, target: Target, x: Integer[Array, "*shape"]) -> State:
         return State(x, log_prob(target, x), ())
 
-    def queries(self, target: Target) -> float:
-        return 2  # the value at x and at y
-
     def step(self, key: PRNGKeyArray, target: Target, state: State) -> tuple[State, Info]:
         space = target.space
         for_radius, for_codes, for_decision = random.split(key, 3)

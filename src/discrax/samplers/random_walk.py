@@ -46,9 +46,6 @@ class RandomWalk(PathKernel):
         value = log_prob(target, x)
         return State(x, value, jnp.zeros_like(value))  # the cache is the rounding error of a summed log_prob
 
-    def queries(self, target: Target) -> float:
-        return 2  # the value at x and at y
-
     def step(self, key: PRNGKeyArray, target: Target, state: State) -> tuple[State, Info]:
         space, x = target.space, state.x.reshape(-1)
         n, capacity = space.num_sites, min(self.capacity, space.num_sites)

@@ -145,9 +145,6 @@ class UniformSwap(Swap):
     def init(self, target: Target, x: Integer[Array, "*shape"]) -> State:
         return State(x, log_prob(target, x), ())
 
-    def queries(self, target: Target) -> float:
-        return 2  # the value at x and at y
-
     def log_weights(self, target: Target, state: State) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
         space, x = target.space, state.x.reshape(-1).astype(jnp.int32)
         is_free = True if space.frozen is None else ~space.frozen.mask.reshape(-1)

@@ -9,15 +9,18 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from discrax.core.driver import Adapter
+from discrax.core.driver import Adapter, Ensemble
 from discrax.core.interrupts import Interrupts, listening
 from discrax.core.kernel import Kernel
 from discrax.core.programs import reads_user_code
 from discrax.core.target import Target, check_target
 from discrax.samplers import build_kernel
+from discrax.sampling.checks import chain_keys
 from discrax.sampling.fingerprint import fingerprint
 from discrax.sampling.folder import RunFolder
 from discrax.sampling.plan import Plan
@@ -70,3 +73,48 @@ def sample_together(
         results = draw(Run.stack(runs), adaptations, plan, interrupts, store)
         interrupts.raise_if_requested()
     return results
+
+
+@reads_user_code()
+@listening()
+def sample_on(
+    keys: Sequence[PRNGKeyArray],
+    results: Sequence[Result],
+    *,
+    num_done: int,
+    num_samples: int,
+    thinning: int = 1,
+    keep: str | Callable[[Array], Any] = "draws",
+    chunk_size: int | None = None,
+    folder: str | Path | None = None,
+) -> list[Result]:
+    """More draws of each run, all in one program: from the states where they are, by their kernels as they are.
+
+    `num_done` steps were made with these keys, those of warm-up among them; the draws are those of longer runs.
+    """
+    plan = Plan(0, num_samples, thinning, keep, chunk_size=chunk_size)
+    for result in results:
+        plan.check(result.target, result.num_chains)
+    runs = [run_after(key, result, num_done) for key, result in zip(keys, results, strict=True)]
+    with Interrupts() as interrupts, ExitStack() as opened:
+        store = None
+        if folder is not None:
+            first, parts = results[0], {"num_done": num_done}
+            words = fingerprint(keys[0], first.target, None, plan, first.num_chains, parts)
+            store = opened.enter_context(RunFolder(folder, first.target, plan, words))
+        run = runs[0] if len(runs) == 1 else Run.stack(runs)
+        more = draw(run, [None] * len(runs), plan, interrupts, store)
+        interrupts.raise_if_requested()
+    return more
+
+
+def run_after(key: PRNGKeyArray, result: Result, num_done: int) -> Run:
+    """The run of a result after its last step, which was the `num_done`-th with this key."""
+
+    def on_device(leaf: Any) -> Any:
+        return jnp.asarray(leaf) if isinstance(leaf, np.ndarray | np.generic) else leaf
+
+    states, kernel = jax.tree.map(on_device, (result.states, result.kernel))
+    ensemble = Ensemble(jnp.asarray(num_done, jnp.uint32), states, kernel)
+    _, keys = chain_keys(key, result.num_chains)
+    return Run((result.target,), result.target, keys, ensemble, states.x, ((),))

@@ -34,7 +34,10 @@ def rows(numbers, of=None, *, error=None, seconds=2.0):
 
 EJD = Table(
     "Jump distance, Bernoulli", "optimal-scaling", 5, "EJD", "EJD", ("N", "config"),
-    notes=(note("The chains are too short for it.", sampler="LBP-1"),),
+    notes=(
+        note("One site at a time.", tested="0.447 with two sites", sampler="LBP-1"),
+        note("Nobody knows.", sampler="AGWG"),
+    ),
 )  # fmt: skip
 ESS = Table(
     "ESS, Bernoulli", "optimal-scaling", 6, "ESS", "ESS_per_step", ("N", "config"), factor=lambda labels: 2000.0
@@ -44,6 +47,12 @@ SECONDS = Table("Seconds, Bernoulli", "optimal-scaling", 7, "time_s", "time_s", 
 
 def bernoulli(sampler, weight="", size="100", config="C1"):
     return cell(sampler, weight, task="bernoulli", N=size, config=config)
+
+
+def entry(grid, head, *column):
+    """One place of a grid."""
+    line = next(line for line in grid.lines if line.head == head)
+    return line.entries[grid.columns.index(column)]
 
 
 def sampling(ejd, rate=0.57, scale=10.0, ess=0.05, generator=None):

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from discrax.bench.execute.cells import run_cells, shape_key
-from discrax.bench.execute.run import cells_of, plan, resolve_sampler, with_sampler
-from discrax.bench.experiments.ess import scalar
+from discrax.bench.execute.run import plan
+from discrax.bench.execute.samplers import parse_samplers
+from discrax.bench.experiments.ess import scalars
 from discrax.bench.plan.cell import Budget, Cell, call, load_file, resolve
 from discrax.bench.plan.suite import Size, Table, aliases, find, shipped_suites
 
@@ -51,9 +52,9 @@ def test_addresses():
     with pytest.raises(ValueError, match="An address is"):
         resolve("rwm")
     with pytest.raises(ValueError, match="but a sampler is a discrax"):
-        resolve_sampler(f"{HERE / 'my_kernel.py'}:dx.auto")
+        parse_samplers(f"{HERE / 'my_kernel.py'}:dx.auto")
     with pytest.raises(ValueError, match="must make a kernel without arguments"):
-        resolve_sampler(f"{HERE / 'my_kernel.py'}:dx.Binary")
+        parse_samplers(f"{HERE / 'my_kernel.py'}:dx.Binary")
 
 
 def test_every_suite_makes_cells_whose_parts_exist():
@@ -128,10 +129,11 @@ def test_names_of_suites():
 
 def test_cells_of_one_shape_are_one_program():
     cells = [make_cell(seed=seed) for seed in range(3)] + [make_cell(is_timed=True), make_cell(budget=Budget(3, 20, 9))]
-    assert sorted(len(job[0]) for job in plan(cells, together=True, in_process=True)) == [1, 1, 3]
+    assert sorted(len(job[0]) for job in plan(cells, together=True, in_process=True)) == [1, 4]
     assert [len(job) for job in plan(cells, together=False, in_process=True)] == [1] * 5
     assert sorted(len(job) for job in plan(cells, together=False, in_process=False)) == [1, 4]
     assert shape_key(make_cell(target=call("discrax.bench.experiments.models:bernoulli", num_sites=3, low=9.0))) is None
+    assert shape_key(make_cell(measure=call("discrax.bench.experiments.training:snapshots"))) is None  # no sampling
 
 
 @pytest.mark.slow
@@ -147,17 +149,8 @@ def test_together_or_alone_is_the_same():
     assert scales[0] > 1.3 * scales[1]  # each is tuned to its own rate
 
 
-def test_a_sampler_of_the_users_own():
-    address = resolve_sampler(f"{HERE / 'my_kernel.py'}:TwoFlips")
-    cell = with_sampler(make_cell(), address)
-    assert dict(cell.labels) == {"task": "bernoulli", "N": "12", "sampler": "TwoFlips"}
-    cells = cells_of(find("optimal-scaling/table05"), Size.QUICK, [address])
-    mine = [each for each in cells if each.label("sampler") == "TwoFlips"]
-    assert len(mine) == 9  # one for each size and configuration
-
-
 def test_statistics_are_shared_functions():
-    assert scalar("distance", (4,), 2) is scalar("distance", (4,), 2)
-    assert int(scalar("sum", (2, 2), 3)(np.array([[1, 0], [2, 1]], np.int8))) == 4
+    assert scalars("distance", (4,), 2) is scalars("distance", (4,), 2)
+    assert scalars("sum", (2, 2), 3)(np.array([[1, 0], [2, 1]], np.int8)).tolist() == [4]
     with pytest.raises(ValueError, match="'distance' or 'sum'"):
-        scalar("mean", (4,), 2)
+        scalars("mean", (4,), 2)

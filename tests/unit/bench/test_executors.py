@@ -53,6 +53,9 @@ def work(job):
             return lambda: None
         case "settings":
             return _numbers()
+        case "gpu", _:
+            time.sleep(0.5)  # so that the other one has the next
+            return os.environ["CUDA_VISIBLE_DEVICES"]
     return job**2
 
 
@@ -134,6 +137,13 @@ def test_a_pool_survives_its_workers():
     dtype, platform, process, preallocate = found["settings"]
     assert (dtype, platform, preallocate) == ("float64", jax.devices()[0].platform, "false")
     assert process != os.getpid()
+
+
+def test_a_pool_gives_each_worker_a_gpu(monkeypatch):
+    monkeypatch.setenv("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+    assert get_executor("pool", options={"gpus": 2}).gpus == ("0", "1")
+    executor = get_executor("pool", options={"gpus": "5,7"})
+    assert set(outcomes(executor, [("gpu", 1), ("gpu", 2)]).values()) == {"5", "7"}
 
 
 def test_a_pool_that_is_closed_starts_nothing_more(tmp_path):
@@ -226,7 +236,7 @@ def test_no_cluster_is_a_sentence():
         ({"name": "pol"}, "There is no executor 'pol'; there are in-process, pool, slurm, ray."),
         ({"name": "pool", "workers": 0}, "An executor needs at least one worker, got 0."),
         ({"name": "pool", "address": "auto"}, "Only the ray executor takes an address; the pool executor got 'auto'."),
-        ({"name": "pool", "options": {"mem_gb": 1}}, "The pool executor takes no options, got mem_gb."),
+        ({"name": "pool", "options": {"mem_gb": 1}}, "The pool executor takes the options gpus, but got mem_gb."),
         ({"name": "slurm"}, "The slurm executor needs the folder of the run, for the files of its jobs."),
         ({"name": "slurm", "folder": Path(), "options": {"cluster": "moon"}}, "AutoExecutor doesn't know"),
     ],
@@ -234,6 +244,12 @@ def test_no_cluster_is_a_sentence():
 def test_wrong_arguments_are_sentences(arguments, sentence):
     with pytest.raises(ValueError, match=re.escape(sentence)):
         get_executor(**arguments)
+
+
+@pytest.mark.slow
+def test_unknown_options_of_ray_are_a_sentence():
+    with pytest.raises(ValueError, match=r"The ray executor cannot be set up\. ValueError: "):
+        get_executor("ray", options={"colour": "red"})
 
 
 def test_unknown_options_of_slurm_are_a_sentence(tmp_path):

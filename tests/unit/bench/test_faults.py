@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from discrax.bench.execute import cells as measure
-from discrax.bench.execute import program, store
+from discrax.bench.execute import program, stages, store
 from discrax.bench.execute.executors import Done
 from discrax.bench.execute.run import run_suites
 from discrax.bench.plan.cell import Budget, Cell, call
@@ -75,7 +75,7 @@ def test_rows_of_another_program_are_not_mixed_in_silence(suite, tmp_path, monke
     assert again(suite, folder).ok == 3
     assert len({row["program"] for row in store.read_rows(folder)}) == 1
     assert again(suite, folder).were_done == 3
-    monkeypatch.setattr(program, "_of_package", lambda: "another")
+    monkeypatch.setattr(program, "_of_engine", lambda: "another")
     with pytest.raises(ValueError, match=r"holds 3 of 3 cells that another version of the program made .*if-changed"):
         again(suite, folder)
     before = [path.stat().st_mtime_ns for path in sorted((folder / "rows").iterdir())]
@@ -100,25 +100,6 @@ def test_the_users_own_file_is_a_part_of_the_program(suite, tmp_path):
     # A file is read once a process, so the new numbers would come in another one; the rows are made again all the same.
     again(suite, folder, if_changed="again")
     again(suite, folder)
-
-
-def test_the_identity_is_of_sources_that_compute(monkeypatch, tmp_path):
-    package = tmp_path / "discrax"
-    (package / "bench" / "report").mkdir(parents=True)
-    for name in ("kernel.py", "cli.py", "bench/report/plots.py"):
-        (package / name).write_text("one = 1\n")
-    monkeypatch.setattr(program, "_PACKAGE", package)
-    computed = program._of_package.__wrapped__
-    first = computed()
-    (package / "cli.py").write_text("two = 2\n")
-    (package / "bench" / "report" / "plots.py").write_text("two = 2\n")
-    assert computed() == first
-    (package / "kernel.py").write_text("two = 2\n")
-    assert computed() != first
-    monkeypatch.setattr(program, "version", lambda name: "0")
-    second = computed()
-    monkeypatch.setattr(program, "version", lambda name: "1")
-    assert computed() != second
 
 
 def test_rows_from_before_there_were_identities_count_as_others(suite, tmp_path):
@@ -178,10 +159,10 @@ def test_incomplete_results_are_no_rows(monkeypatch):
 
     cell = Cell((("sampler", "x"),), call("discrax.bench.experiments.models:bernoulli", num_sites=4, low=0.2),
                 call("discrax.samplers:rwm"), Budget(1, 1, 1))  # fmt: skip
-    monkeypatch.setattr(measure, "sample", lambda *_, **__: Part())
+    monkeypatch.setattr(stages, "sample", lambda *_, **__: Part())
     with pytest.raises(KeyboardInterrupt):
         measure.run_cell(cell)
-    monkeypatch.setattr(measure, "sample_together", lambda *_, **__: [Part(), Part()])
+    monkeypatch.setattr(stages, "sample_together", lambda *_, **__: [Part(), Part()])
     with pytest.raises(KeyboardInterrupt):
         measure.run_cells([cell, cell])
 

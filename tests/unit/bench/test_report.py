@@ -1,158 +1,27 @@
 import io
 import json
 import re
-import shutil
-import subprocess
-from dataclasses import replace
+from urllib.parse import unquote
 
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
 from discrax.bench.execute import store
-from discrax.bench.execute.run import with_sampler
-from discrax.bench.plan.suite import Size, Table, find, note
+from discrax.bench.execute.request import put_beside
+from discrax.bench.execute.samplers import Beside
+from discrax.bench.plan.cell import call
+from discrax.bench.plan.rows import add_facts
+from discrax.bench.plan.suite import Size, find
 from discrax.bench.report import compare, looks, plots, theory
 from discrax.bench.report import write as report
-from discrax.bench.report.grid import make_grid, number_text, ratio_text, shade
+from discrax.bench.report.axes import Point
+from discrax.bench.report.numbers import point_tables
 from discrax.bench.report.page import svg_of
 
 from . import fake_rows
-from .fake_rows import EJD, ESS, SECONDS, bernoulli, cell, rows, sampling
-
-
-def entry(grid, head, *column):
-    line = next(line for line in grid.lines if line.head == head)
-    return line.entries[grid.columns.index(column)]
-
-
-# --- Tables ----------------------------------------------------------------------------------------------------------
-
-
-def test_a_ratio_is_ours_over_print():
-    grid = make_grid(EJD, rows({"EJD": (23.4 * 1.05, 0.5), "acceptance": 0.57}, bernoulli("ALBP", "sqrt(t)")))
-    found = entry(grid, ("ALBP", "sqrt(t)"), "100", "C1")
-    assert found.paper == 23.40
-    assert found.ours == pytest.approx(24.57)
-    assert found.std == 0.5
-    assert found.ratio == pytest.approx(1.05)
-    assert found.shade == "even"
-    assert grid.median_ratio == pytest.approx(1.05)
-    assert (grid.num_at_par, len(grid.ratios)) == (1, 1)
-
-
-def test_print_gives_the_shape_of_a_grid():
-    grid = make_grid(EJD, [])
-    assert len(grid.lines) == 15
-    assert grid.lines[0].head == ("RWM-1", "")
-    assert grid.columns[:4] == (("100", "C1"), ("100", "C2"), ("100", "C3"), ("800", "C1"))
-    assert {found.status for found in grid.entries} == {"missing"}
-    assert all(found.paper is not None for found in grid.entries)
-    assert grid.median_ratio is None
-
-
-def test_ours_is_multiplied_by_the_factor():
-    grid = make_grid(ESS, rows({"ESS_per_step": (0.01, 0.002)}, bernoulli("RWM-1")))
-    found = entry(grid, ("RWM-1", ""), "100", "C1")
-    assert found.ours == pytest.approx(20.0)
-    assert found.std == pytest.approx(4.0)
-    assert found.ratio == pytest.approx(20.0 / 18.85)
-
-
-@pytest.mark.parametrize(
-    ("ratio", "expected"),
-    [(1.5, "good"), (1.1, "good"), (1.09, "even"), (0.9, "even"), (0.899, "low"), (0.5, "low"), (0.49, "bad")],
-)
-def test_shades(ratio, expected):
-    assert shade(ratio) == expected
-
-
-def test_a_low_ratio_has_its_note_or_is_unexplained():
-    noted = rows({"EJD": 0.3}, bernoulli("LBP-1", "sqrt(t)")) + rows({"EJD": 0.6}, bernoulli("LBP-1", "t/(t+1)"))
-    grid = make_grid(EJD, noted + rows({"EJD": 10.0}, bernoulli("ALBP", "sqrt(t)")))
-    explained = entry(grid, ("LBP-1", "sqrt(t)"), "100", "C1")
-    assert (explained.shade, explained.footnote, explained.is_unexplained) == ("bad", 1, False)
-    assert entry(grid, ("LBP-1", "t/(t+1)"), "100", "C1").footnote == 1
-    unexplained = entry(grid, ("ALBP", "sqrt(t)"), "100", "C1")
-    assert (unexplained.shade, unexplained.footnote, unexplained.is_unexplained) == ("bad", None, True)
-    assert grid.footnotes == ("The chains are too short for it.",)
-    assert grid.num_unexplained == 1
-
-
-def test_a_note_on_a_ratio_that_is_high_is_not_shown():
-    assert make_grid(EJD, rows({"EJD": 2.0}, bernoulli("LBP-1", "sqrt(t)"))).footnotes == ()
-
-
-def test_a_failed_cell_keeps_its_error():
-    grid = make_grid(EJD, rows({}, bernoulli("ARWM"), error="ValueError: no."))
-    found = entry(grid, ("ARWM", ""), "100", "C1")
-    assert (found.status, found.error, found.ours, found.paper) == ("failed", "ValueError: no.", None, 3.85)
-
-
-def test_seconds_are_shown_and_not_judged():
-    found = entry(make_grid(SECONDS, rows({"time_s": 0.6}, bernoulli("RWM-1"))), ("RWM-1", ""), "100", "C1")
-    assert found.ratio == pytest.approx(0.6 / 6.26)
-    assert (found.shade, found.is_unexplained) == ("", False)
-
-
-def test_a_sampler_that_is_not_in_print_is_a_further_line():
-    grid = make_grid(EJD, rows({"EJD": 30.0}, bernoulli("mine")) + rows({"EJD": 1.0}, bernoulli("ARWM")))
-    assert grid.lines[-1].head == ("mine", "")
-    assert [line.is_printed for line in grid.lines] == [True] * 15 + [False]
-    found = entry(grid, ("mine", ""), "100", "C1")
-    assert (found.ours, found.ratio, found.shade) == (30.0, None, "")
-
-
-def test_rows_of_other_tasks_and_settings():
-    other = rows({"EJD": 5.0}, cell("ARWM", "", task="ising", N=100, config="C1"))
-    assert all(found.status == "missing" for found in make_grid(EJD, other).entries)
-    grid = make_grid(EJD, rows({"EJD": 5.0}, bernoulli("ARWM", size="50")))
-    assert grid.columns[-1] == ("50", "C1")
-    assert entry(grid, ("ARWM", ""), "50", "C1").ours == 5.0
-
-
-def test_seeds_are_averaged_and_the_newest_of_a_seed_counts():
-    def measured(value, seed, finished):
-        return [row | {"seed": seed, "finished": finished} for row in rows({"EJD": value}, bernoulli("ARWM"))]
-
-    grid = make_grid(
-        EJD, measured(9.0, 0, "2026-01-01") + measured(3.0, 0, "2026-01-02") + measured(5.0, 1, "2026-01-01")
-    )
-    assert entry(grid, ("ARWM", ""), "100", "C1").ours == 4.0
-
-
-def test_derived_rows_replace_those_they_come_from():
-    def best(found):
-        top = max(found, key=lambda row: row["value"])
-        return [*found, top | {"labels": {name: text for name, text in top["labels"].items() if name != "rate"}}]
-
-    runs = [
-        row
-        for rate, value in (("0.3", 20.0), ("0.6", 25.0))
-        for row in rows({"EJD": value}, cell("GLBP", "sqrt(t)", task="bernoulli", N=100, config="C1", rate=rate))
-    ]
-    grid = make_grid(replace(EJD, derive=best), runs)
-    assert entry(grid, ("GLBP", "sqrt(t)"), "100", "C1").ours == 25.0
-    assert len(grid.lines) == 15
-    apart = make_grid(EJD, runs)
-    assert [line.head for line in apart.lines[15:]] == [
-        ("GLBP", "sqrt(t)", "rate=0.3"),
-        ("GLBP", "sqrt(t)", "rate=0.6"),
-    ]
-
-
-def test_a_table_without_print():
-    table = Table("Ours alone", "", 0, "EJD", "EJD", ("N",), notes=(note("Never seen."),))
-    grid = make_grid(table, rows({"EJD": 2.0}, bernoulli("ARWM")))
-    assert (grid.has_print, grid.columns, grid.lines[0].head) == (False, (("100",),), ("ARWM", ""))
-
-
-def test_numbers_as_text():
-    assert [number_text(x) for x in (None, 0.0, 0.0123, 1.234, 123.45, 12345.6, 1e-5)] == [
-        "-", "0.000", "0.012", "1.23", "123.5", "12,346", "1.00e-05",
-    ]  # fmt: skip
-    assert [ratio_text(x) for x in (1.234, 0.8985, 1.0999)] == ["1.23", "0.898", "1.100"]
-
+from .browser import open_page
+from .fake_rows import cell, entry, rows, sampling
 
 # --- Plots -----------------------------------------------------------------------------------------------------------
 
@@ -191,6 +60,31 @@ def test_only_what_is_wanted_is_drawn():
     assert [line.get_label() for line in figure.axes[0].lines] == ["B"]
     figure = plots.draw("curve", drawn, {"y": "EJD", "where": (("N", "11"),)})
     assert "Nothing to draw" in figure.texts[0].get_text()
+
+
+def test_what_is_drawn_is_written_down():
+    short = {"EJD": (2.0, 0.4), "is_long_enough": 0.0, "autocorrelation_times": 3.0}
+    drawn = add_facts(rows({"EJD": (1.0, 0.4)}, cell("A", N=10)) + rows(short, cell("B", N=10)))
+    for kind, options in (("curve", {"y": "EJD"}), ("bars", {"metric": "EJD"})):
+        points: list[Point] = []
+        figure = plots.draw(kind, drawn, options | {"hue": "sampler", "points": points})
+        place = 10.0 if kind == "curve" else ""
+        assert points == [Point("", "A", place, 1.0, 0.1), Point("", "B", place, 2.0, 0.1, is_too_short=True)]
+        crosses = [line for line in figure.axes[0].lines if line.get_label() == "chains too short"]
+        assert [list(np.asarray(line.get_ydata())) for line in crosses] == [[2.0]]
+
+
+def test_tables_of_points():
+    def points(count):
+        return [Point("p", name, x, x, 0.5) for name in "ab" for x in range(count)]
+
+    few, many = (point_tables(points(count))[0] for count in (3, 200))
+    assert few == ("p", ("", "0", "1", "2"), few.lines, False)
+    assert few.lines[0] == ("a", "0.000 ± 0.500", "1.000 ± 0.500", "2.000 ± 0.500")
+    assert (many.heads, len(many.lines), many.is_part) == (("", "a", "b"), 40, True)
+    assert (many.lines[0][0], many.lines[-1][0]) == ("0", "199")
+    scattered = [Point("", name, place + 0.1 * shift, 1.0) for shift, name in enumerate("abc") for place in range(9)]
+    assert point_tables(scattered)[0].lines[:2] == (("a", "0", "1.000"), ("a", "1", "1.000"))
 
 
 def test_theory_is_best_at_its_rate():
@@ -255,22 +149,44 @@ def test_the_page_says_what_happened(written):
     assert f"jax {json.loads(store.versions())['jax']}" in page
     assert "87 ok, 4 failed, 45 not run" in page
     assert 'class="failed" title="ValueError: the path is\nlonger than &lt;the&gt; space."' in page
-    assert "<em>unexplained</em>" in page
-    assert 'class="bad"' in page
+    assert "▼ below, unexplained</em>" in page
+    assert "▲ above, unexplained</em>" in page
+    assert 'class="tested" title="-' in page
+    assert 'class="within" title="' in page
+    assert page.count("<details class=") == len(plots.KINDS) - 1  # pictures have no numbers
     assert "my_sampler <small" in page
-    assert "The chains are too short for it." in page
+    assert "One site at a time. Tested: 0.447 with two sites." in page
 
 
 def test_the_markdown_says_the_same(written):
     text = written[1].read_text(encoding="utf-8")
     line = next(line for line in text.splitlines() if line.startswith("| LBP-1 sqrt(t) |"))
-    assert line.split(" | ")[3] == "0.450 ± 0.009 / 1.00 / 0.45 [1]"
-    assert "1. The chains are too short for it." in text
+    assert line.split(" | ")[3] == "0.450 ± 0.002 / 1.000 / 0.45 [2] below"
+    assert "2. One site at a time. Tested: 0.447 with two sites." in text
+    summary = next(line for line in text.splitlines() if line.startswith("| Jump distance, Bernoulli |"))
+    counts = [int(each) for each in summary.strip(" |").split(" | ")[3:]]
+    assert counts[4:] == [0, 4, 45 + 8]  # too short, failed, not run (a user's sampler ran in one of nine places)
+    assert sum(counts) == 9 * 15 + 8  # every place of print is in one of them
     assert "| failed / 10.30 |" in text
     assert "| - / 0.750 |" in text
     assert "unexplained" in text
     assert "http" not in text
     assert "    longer than <the> space." in text
+
+
+def test_figures_have_their_numbers(written):
+    text = written[1].read_text(encoding="utf-8")
+    shown = text.split("### A plot of kind curve")[1].split("###")[0]
+    assert "| 100 | 800 | 6400 |" in shown
+    sheets = {path.stem: path.read_text(encoding="utf-8") for path in written[0].with_name("report-csv").iterdir()}
+    assert len(sheets) == 3 + len(plots.KINDS) + 1
+    assert sheets["fake-all-1"].startswith("line,N,config,metric,status,ours,std,error,seeds,paper,paper_error,ratio,z")
+    curve = sheets["fake-all-4"].splitlines()
+    assert curve[0] == "panel,line,x,y,error,is_too_short"
+    assert len(curve) == 1 + 2 * 3 * 3  # tasks, samplers, sizes
+    page = written[0].read_text(encoding="utf-8")
+    held = {name: unquote(text) for name, text in re.findall(r'download="(\S+).csv" href="data:[^,]*,([^"]*)"', page)}
+    assert held == sheets
 
 
 def test_where_the_report_goes(tmp_path, monkeypatch):
@@ -282,17 +198,7 @@ def test_where_the_report_goes(tmp_path, monkeypatch):
 
 
 def test_the_page_works_in_a_browser(written, tmp_path):
-    found = [shutil.which(name) for name in ("chromium", "chromium-browser", "google-chrome")]
-    browser = next(filter(None, found), None)
-    if browser is None:
-        pytest.skip("no Chromium or Chrome is installed")
-    flags = "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking"
-    flags += f" --disable-component-update --disable-sync --user-data-dir={tmp_path} --virtual-time-budget=2000"
-    command = [browser, *flags.split(), "--dump-dom", f"{written[0].as_uri()}#selftest"]
-    page = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
-    head = re.search(r"<html[^>]*>", page)
-    assert head is not None
-    data = dict(re.findall(r'data-([a-z]+)="([^"]*)"', head.group()))
+    data, _ = open_page(written[0], tmp_path)
     assert data == {"errors": "0", "view": "ours", "plots": str(len(plots.KINDS) + 1), "selftest": "ok"}
 
 
@@ -312,6 +218,18 @@ def test_runs_are_compared_by_id_and_by_labels():
     assert changed.has_moved
     assert found["same sqrt(t)", "scale"].z is None
     assert found["same sqrt(t)", "seconds"].ratio == 2.0
+
+
+def test_runs_are_compared_by_the_error_of_their_instances():
+    def z(before, after):
+        (found, *_) = compare.compare_rows(rows(before, cell("x")), rows(after, cell("x"))).differences
+        return found.z
+
+    a, b = {"ratio": (0.90, 0.2), "instances": 100}, {"ratio": (0.95, 0.2), "instances": 100}
+    assert z(a, b) == pytest.approx(0.05 / (np.sqrt(2) * 0.2 / 10))
+    short = {"is_long_enough": 0.0, "autocorrelation_times": 1.0}
+    assert z(a, b | short) is None
+    assert z(a | short, b) is None
 
 
 def test_a_comparison_names_what_cannot_be_compared():
@@ -347,7 +265,7 @@ def test_comparisons_are_written_down(tmp_path, monkeypatch):
 def test_a_run_of_a_shipped_suite_with_a_users_sampler(tmp_path):
     planned = next(iter(find("optimal-scaling/table05"))).cells(Size.QUICK)
     first = next(each for each in planned if each.label("sampler") == "ALBP")
-    mine = with_sampler(first, "/some/file.py:Mine")
+    (mine,) = put_beside([first], Beside("Mine", call("/some/file.py:Mine")))
     for each, ejd in ((first, 24.05), (mine, 50.0)):
         store.write_rows(tmp_path, store.rows_of(each, [store.Number("EJD", ejd, 0.1)], store.Timing(1.0)))
     about = {"suites": ["optimal-scaling/table05"], "size": "quick", "samplers": ["/some/file.py:Mine"]}

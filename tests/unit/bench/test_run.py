@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from discrax.bench.execute import cells, store
+from discrax.bench.execute import cells, stages, store
 from discrax.bench.execute.executors import get_executor
 from discrax.bench.execute.run import run_suites
 from discrax.bench.plan.suite import Size
@@ -87,11 +87,11 @@ class Killed(BaseException):
     """Nobody catches it, as nobody catches SIGKILL."""
 
 
-@pytest.mark.parametrize("is_timed", [True, False], ids=["alone", "together"])
-def test_a_cell_that_takes_long_goes_on_where_it_was(tmp_path, monkeypatch, is_timed):
+@pytest.mark.parametrize("together", [False, True], ids=["alone", "together"])
+def test_a_cell_that_takes_long_goes_on_where_it_was(tmp_path, monkeypatch, together):
     small = tmp_path / "small_suite.py"
-    text = Path(SUITE).read_text().replace("is_timed=True", f"is_timed={is_timed}")
-    small.write_text(text.replace('("RWM-1", None), ("ARWM", "auto")', '("ARWM", "auto"),'))
+    small.write_text(Path(SUITE).read_text().replace('("RWM-1", None), ("ARWM", "auto")', '("ARWM", "auto"),'))
+    monkeypatch.setattr(stages, "FIRST", 20)  # three stages
     monkeypatch.setattr(cells, "_LONG", {"cpu": 0})
     monkeypatch.setattr("discrax.sampling.run.chunk_length", lambda *_: 20)
     original, left, made = FolderPlace.commit, [10**6], []
@@ -104,13 +104,13 @@ def test_a_cell_that_takes_long_goes_on_where_it_was(tmp_path, monkeypatch, is_t
         made.append(done.filled)
 
     monkeypatch.setattr(FolderPlace, "commit", commit)
-    run_suites([str(small)], Size.QUICK, out=tmp_path / "whole", progress=False)
+    run_suites([str(small)], Size.QUICK, out=tmp_path / "whole", progress=False, together=together)
     whole, left[0] = list(made), 3
     with pytest.raises(Killed):
-        run_suites([str(small)], Size.QUICK, out=tmp_path / "killed", progress=False)
+        run_suites([str(small)], Size.QUICK, out=tmp_path / "killed", progress=False, together=together)
     assert len(list((tmp_path / "killed" / cells.BEGUN).iterdir())) == 1
     made.clear()
-    run_suites([str(small)], Size.QUICK, out=tmp_path / "killed", progress=False)
+    run_suites([str(small)], Size.QUICK, out=tmp_path / "killed", progress=False, together=together)
     assert made == whole[2:]
     assert numbers(tmp_path / "killed") == numbers(tmp_path / "whole")
     assert not any((tmp_path / "killed" / cells.BEGUN).glob("*"))
@@ -135,8 +135,8 @@ def test_report_with_a_sampler_of_the_users_own(tmp_path):
     mine = f"{HERE / 'my_kernel.py'}:TwoFlips"
     run_suites([str(small)], Size.QUICK, out=tmp_path / "run", samplers=[mine], progress=False)
     html, markdown = write_report(tmp_path / "run")
-    (line,) = [line for line in markdown.read_text().splitlines() if line.startswith("| TwoFlips |")]
+    line = next(line for line in markdown.read_text().splitlines() if line.startswith("| TwoFlips |"))
     assert float(line.split(" | ")[1].split(" ")[0]) > 0  # its jump distance, in the column N=100 C1
-    (other,) = [line for line in markdown.read_text().splitlines() if line.startswith("| RWM-1 |")]
+    other = next(line for line in markdown.read_text().splitlines() if line.startswith("| RWM-1 |"))
     assert " / 0.750 / " in other  # printed
     assert "<svg" in html.read_text()

@@ -11,6 +11,7 @@ from discrax.bench.plan.suite import Size, Table, figure, suite
     figure("Jump distance", "bars", metric="EJD"),
 )
 def bits(effort: Size):
+    budget = Budget(4, 50 if effort is Size.QUICK else 100, 60)
     for config, low in (("C1", 0.25), ("C2", 0.15)):
         for name, adaptation in (("RWM-1", None), ("ARWM", "auto")):
             yield Cell(
@@ -18,12 +19,12 @@ def bits(effort: Size):
                 target=call("discrax.bench.experiments.models:bernoulli", num_sites=100, low=low),
                 sampler=call("discrax.samplers:rwm"),
                 adaptation=adaptation,
-                budget=Budget(4, 50 if effort is Size.QUICK else 100, 60),
-                is_timed=True,  # one cell a program, so that a kill finds the run between two cells
+                budget=budget,
+                is_timed=True,
             )
     yield Cell(
         labels=(("task", "bernoulli"), ("N", "100"), ("config", "C1"), ("sampler", "lost")),
         target=call("discrax.bench.experiments.models:bernoulli", num_sites=100, low=2.0),
         sampler=call("discrax.samplers:rwm"),
-        budget=Budget(4, 50, 60),
+        budget=budget,
     )

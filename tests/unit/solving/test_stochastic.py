@@ -194,7 +194,7 @@ def test_cells_of_circuits():
     assert found["best_placements"]["over_optimum_percent"] == 0
     assert 0 <= found["place"]["over_optimum_percent"] < 30
     assert found["random_placements"]["over_optimum_percent"] > 60
-    assert found["place"]["circuits"] == 4
+    assert found["place"]["instances"] == 4
 
 
 def test_highs_stands_in_the_lines_of_gurobi():

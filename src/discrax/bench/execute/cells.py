@@ -6,21 +6,21 @@ A cell that takes long keeps what it has in a folder of its own, and goes on fro
 import hashlib
 import traceback
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import jax
-import numpy as np
 
 from discrax.bench.execute.program import program_of
+from discrax.bench.execute.stages import Place, sample_cells
 from discrax.bench.execute.store import rows_of
+from discrax.bench.execute.timing import seconds_per_step
 from discrax.bench.plan.cell import Cell
 from discrax.bench.plan.measure import (
     Experiment,
     Measure,
     Timing,
-    check_complete,
     finite,
     going_on_in,
     kernel_of,
@@ -28,17 +28,14 @@ from discrax.bench.plan.measure import (
 )
 from discrax.core.files import UnusableFile
 from discrax.core.stochastic import steps_per_block
-from discrax.core.target import Target
-from discrax.sampling import Result, sample
+from discrax.sampling import Result
 from discrax.sampling.auto import default_adapter
 from discrax.sampling.run import work_per_step
 from discrax.sampling.stacking import structure_of
-from discrax.sampling.together import sample_together
 
 BEGUN = "begun"  # the folder of cells that were begun, in that of a run
-_LONG = {"cpu": 5e9}  # numbers that the steps of a cell touch: about a minute
+_LONG = {"cpu": 5e9}  # numbers that the steps of a stage touch: about a minute
 _LONG_ELSEWHERE = 5e11
-_READ = ("draws", "kept", "stats", "warmup_draws", "warmup_stats")  # what may lie in a folder
 
 
 def run_cells(cells: Sequence[Cell], folder: Path | None = None) -> list[list[dict[str, Any]]]:
@@ -62,13 +59,18 @@ def begun_folder(folder: Path, cells: Sequence[Cell]) -> Path:
     return folder / BEGUN / hashlib.sha256(" ".join(ids).encode()).hexdigest()[:16]
 
 
-def _place(folder: Path | None, cells: Sequence[Cell], target: Target) -> Path | None:
-    """The folder of cells that take long; None for others, for which it would cost more than it saves."""
-    budget = cells[0].budget
-    steps = len(cells) * (budget.num_warmup + budget.num_samples * budget.thinning)
-    is_long = steps * work_per_step(target, budget.num_chains) >= _LONG.get(jax.default_backend(), _LONG_ELSEWHERE)
-    can_go_on = folder is not None and steps_per_block(target) is None
-    return begun_folder(folder, cells) if is_long and can_go_on else None  # pyright: ignore[reportArgumentType]
+def _place(folder: Path | None, cells: Sequence[Cell]) -> Place:
+    """The folder of a stage that takes long; None for others, for which it would cost more than it saves."""
+    target = target_of(cells[0].target)
+    work = len(cells) * work_per_step(target, cells[0].budget.num_chains)
+
+    def place(stage: int, num_steps: int) -> Path | None:
+        is_long = num_steps * work >= _LONG.get(jax.default_backend(), _LONG_ELSEWHERE)
+        if folder is None or not is_long or steps_per_block(target) is not None:
+            return None
+        return begun_folder(folder, cells) / str(stage)
+
+    return place
 
 
 def run_cell(cell: Cell, folder: Path | None = None) -> list[dict[str, Any]]:
@@ -79,19 +81,7 @@ def run_cell(cell: Cell, folder: Path | None = None) -> list[dict[str, Any]]:
             with going_on_in(None if folder is None else begun_folder(folder, [cell])):
                 numbers, timing = measure.run(cell)
             return rows_of(cell, finite(numbers), timing)
-        target = target_of(cell.target)
-        result = sample(
-            jax.random.key(cell.seed),
-            target,
-            kernel_of(cell, target),
-            **asdict(cell.budget),
-            init=cell.make_init(target),
-            keep=measure.keep(target),
-            adaptation=cell.make_adapter(),
-            progress=False,
-            folder=_place(folder, [cell], target),
-        )
-        check_complete(result)
+        (result,) = sample_cells([cell], measure, _place(folder, [cell]))
         return _rows(cell, measure, result)
     except UnusableFile:  # no fault of the cell: it ends the run
         raise
@@ -100,26 +90,18 @@ def run_cell(cell: Cell, folder: Path | None = None) -> list[dict[str, Any]]:
 
 
 def _run_together(cells: Sequence[Cell], folder: Path | None) -> list[list[dict[str, Any]]]:
-    targets = [target_of(cell.target) for cell in cells]
-    measures = [cell.measure() for cell in cells]
-    results = sample_together(
-        [jax.random.key(cell.seed) for cell in cells],
-        targets,
-        [kernel_of(cell, target) for cell, target in zip(cells, targets, strict=True)],
-        **asdict(cells[0].budget),
-        init=[cell.make_init(target) for cell, target in zip(cells, targets, strict=True)],
-        keep=measures[0].keep(targets[0]),
-        adaptation=[cell.make_adapter() for cell in cells],
-        folder=_place(folder, cells, targets[0]),
-    )
-    check_complete(*results)
-    return [_rows(cell, measure, result) for cell, measure, result in zip(cells, measures, results, strict=True)]
+    measure = cells[0].measure()
+    results = sample_cells(cells, measure, _place(folder, cells))
+    return [_rows(cell, measure, result) for cell, result in zip(cells, results, strict=True)]
 
 
 def _rows(cell: Cell, measure: Measure, result: Result) -> list[dict[str, Any]]:
-    read = {name: jax.tree.map(np.asarray, getattr(result, name)) for name in _READ}
-    numbers = finite(measure.numbers(cell, replace(result, **read)))
-    return rows_of(cell, numbers, Timing(result.seconds, result.warmup_seconds, result.compile_seconds))
+    timing = Timing(result.seconds, result.warmup_seconds, result.compile_seconds)
+    if cell.is_timed:  # alone, whoever it shared a program with
+        num_steps = result.num_draws * result.thinning
+        of_step = seconds_per_step(jax.random.key(cell.seed), result, cell.budget.num_warmup + num_steps)
+        result = replace(result, seconds=of_step * num_steps)
+    return rows_of(cell, finite(measure.numbers(cell, result)), timing)
 
 
 def _sentence(error: Exception) -> str:
@@ -131,7 +113,7 @@ def _sentence(error: Exception) -> str:
 
 def shape_key(cell: Cell) -> Any:
     """Cells with equal keys can run as one program; None for one that must run alone."""
-    if cell.is_timed:
+    if isinstance(cell.measure(), Experiment):
         return None
     try:
         target = target_of(cell.target)

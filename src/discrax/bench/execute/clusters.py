@@ -91,7 +91,10 @@ class Ray(Executor):
     def __init__(self, workers: int = 1, address: str | None = None, options: Mapping[str, Any] = MappingProxyType({})):
         with _quiet():
             ray = import_extra("ray", f"The {self.name} executor needs", self.name)
-            self.serve = ray.remote(serve).options(**{"max_retries": 0, **options})
+            try:
+                self.serve = ray.remote(serve).options(**{"max_retries": 0, **options})
+            except (ValueError, TypeError) as error:
+                raise ValueError(f"The ray executor cannot be set up. {in_one_line(error)}") from error
         self.workers = workers
         self.address = address
 

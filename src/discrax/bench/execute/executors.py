@@ -64,12 +64,17 @@ class Pool(Executor):
     Every worker is a `ProcessPoolExecutor` of one spawned process: when the system kills a worker, the job it was
     working on is lost and no other, and a new process takes its place. Whatever ends this process, be it SIGKILL, ends
     the workers at once. A script that uses a pool needs the guard `if __name__ == "__main__":`.
+
+    With `gpus` each worker sees one GPU of the machine and no other; otherwise all share what there is.
     """
 
     name = "pool"
 
-    def __init__(self, workers: int = 1):
-        self.workers = workers
+    def __init__(self, workers: int = 1, gpus: Sequence[str] = ()):
+        self.workers, self.gpus = workers, tuple(gpus)
+        if self.gpus:
+            self.workers = len(self.gpus)
+            os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # this process plans, and needs little
 
     def run(self, work: Work, jobs: Sequence[Job]) -> Generator[Done, None, None]:
         do = partial(serve, settings_here(XLA_PYTHON_CLIENT_PREALLOCATE="false"))  # the workers share one GPU
@@ -111,7 +116,8 @@ class Pool(Executor):
 
     def _start(self, worker: int) -> ProcessPoolExecutor:
         context = multiprocessing.get_context("spawn")
-        return ProcessPoolExecutor(1, context, _start_worker, (worker, self.workers))
+        gpu = self.gpus[worker] if self.gpus else None
+        return ProcessPoolExecutor(1, context, _start_worker, (worker, self.workers, gpu))
 
 
 NAMES = (InProcess.name, Pool.name, Slurm.name, Ray.name)
@@ -132,7 +138,7 @@ def get_executor(
         workers: How many jobs are worked on at a time.
         address: Of a Ray cluster.
         folder: The folder of the run; Slurm's files go to its subfolder "slurm".
-        options: Of Slurm or Ray, see `Slurm` and `Ray`.
+        options: Of Slurm or Ray, see `Slurm` and `Ray`; of a pool `gpus`, how many or which ("0,2"), one a worker.
     """
     if name not in NAMES:
         raise ValueError(f"There is no executor {name!r}; there are {', '.join(NAMES)}.")
@@ -146,13 +152,26 @@ def get_executor(
         return Slurm(folder, workers, options)
     if name == Ray.name:
         return Ray(workers, address, options)
-    if options:
-        raise ValueError(f"The {name} executor takes no options, got {', '.join(options)}.")
-    return InProcess(workers) if name == InProcess.name else Pool(workers)
+    known = ("gpus",) if name == Pool.name else ()
+    if set(options) - set(known):
+        takes = f"the options {', '.join(known)}" if known else "no options"
+        raise ValueError(f"The {name} executor takes {takes}, but got {', '.join(options)}.")
+    return InProcess(workers) if name == InProcess.name else Pool(workers, _gpus(options.get("gpus", ())))
 
 
-def _start_worker(worker: int, workers: int) -> None:
+def _gpus(given: int | str | Sequence[Any]) -> tuple[str, ...]:
+    """3 is "0", "1", "2"; "0,2" and (0, 2) are "0" and "2"."""
+    if isinstance(given, str):
+        given = given.split(",")
+    elif isinstance(given, int):
+        given = range(checks.whole("gpus", given, least=1))
+    return tuple(str(each).strip() for each in given)
+
+
+def _start_worker(worker: int, workers: int, gpu: str | None = None) -> None:
     """A worker of a pool keeps to every `workers`-th core: XLA makes no more threads than it may use cores."""
+    if gpu is not None:  # before JAX looks for devices
+        os.environ["CUDA_VISIBLE_DEVICES"] = gpu
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     if hasattr(os, "sched_setaffinity"):

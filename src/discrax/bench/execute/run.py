@@ -1,19 +1,21 @@
 """A run: the cells of some suites, worked on by an executor, each written when it is done.
 
 What has a row is not run again, so a run that was killed goes on where it stopped; cells that take long go on too (see
-`cells`). Which cells share a program is decided from all cells of the run, whatever is done already, so that a run in
-two parts gives the rows of one in one.
+`cells`). Which cells share a program is decided from all cells that a command asks for, whatever is done already, so
+that a run in two parts gives the rows of one in one. A run takes more later: other samplers, tasks, seeds, suites.
 """
 
+import hashlib
 import shutil
 import time
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, closing
-from dataclasses import replace
+from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import partial
 from os import PathLike
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, get_args
 
 import jax
@@ -22,15 +24,16 @@ from discrax.bench.execute import store
 from discrax.bench.execute.cells import BEGUN, begun_folder, run_cells, shape_key
 from discrax.bench.execute.executors import Executor, get_executor
 from discrax.bench.execute.program import program_of
+from discrax.bench.execute.request import Request, make_request, requests_of
+from discrax.bench.execute.small_targets import prove
 from discrax.bench.execute.store import Standing
-from discrax.bench.plan.cell import Call, Cell, resolve
+from discrax.bench.plan.cell import Cell
 from discrax.bench.plan.measure import Timing, target_of
-from discrax.bench.plan.suite import Size, Suite, find
+from discrax.bench.plan.suite import Size, find
 from discrax.core import checks
 from discrax.core.checks import checked_arguments
 from discrax.core.files import FolderLock, UnusableFile
 from discrax.core.interrupts import Interrupts
-from discrax.core.kernel import Kernel
 from discrax.sampling.progress import is_drawn, plain_lines
 
 Batch = tuple[Cell, ...]  # one compiled program
@@ -59,6 +62,7 @@ class RunReport(NamedTuple):
         return f"{counts}: {self.folder}"
 
 
+# As many as there are things to ask for, and ways to run them.
 @checked_arguments
 def run_suites(
     names: Sequence[str],
@@ -66,6 +70,11 @@ def run_suites(
     *,
     out: Path | None = None,
     samplers: Sequence[str] = (),
+    tasks: Sequence[str] = (),
+    only: Sequence[str] = (),
+    budget: Mapping[str, int] = MappingProxyType({}),
+    seeds: int = 1,
+    check: bool = True,
     executor: Executor | str = "in-process",
     workers: int = 1,
     together: bool = True,
@@ -73,32 +82,31 @@ def run_suites(
     if_changed: IfChanged = "refuse",
     progress: bool | None = None,
 ) -> RunReport:
-    """Runs suites by name or file into a folder; a folder that has a part of them is completed.
+    """Runs suites by name or file into a folder; a folder that has a part of them is completed, or added to.
 
-    - `samplers`: addresses "file.py:Kernel" of kernels to put beside the others.
-    - `together`: cells of one shape, unless their seconds are compared, run as one program.
-    - `if_changed`: what to do with cells that are done, but by another version of the program: "refuse" to go on, run
+    - `samplers`: to put beside the others: "file.py:Kernel", "dmala(step_size=0.1,0.2)" (see `samplers`).
+    - `tasks`: "file.py:function" that makes a target, for all samplers.
+    - `only`: of the suites' own rows those of these samplers ("pas", "dlmc*") and labels ("task=ising").
+    - `budget`: "steps", "chains", "warmup" of all cells alike.
+    - `seeds`: how many of each cell.
+    - `check`: whether a kernel that is not of the package is proved on small targets before it runs.
+    - `together`: cells of one shape run as one program; steps whose seconds are compared are timed apart.
+    - `if_changed`: what to do with cells that are done, but by another version of their code: "refuse" to go on, run
       them "again", or "keep" them beside the new ones.
 
     Ctrl-C and SIGTERM end the run with what is done (`is_complete` is False); the same call again goes on with it. A
     folder has one run at a time.
     """
-    if if_changed not in get_args(IfChanged):
-        raise ValueError(f"if_changed is 'refuse', 'again' or 'keep', but got {if_changed!r}.")
-    if isinstance(names, str) or not isinstance(names, Sequence):
-        raise TypeError(f"names must be a list of suites, such as ['any-scale'], but got {checks.describe(names)}.")
-    if size not in tuple(Size):
-        raise ValueError(f"size is {', '.join(Size)}, but got {size!r}.")
-    if not isinstance(out, str | PathLike | None):
-        raise TypeError(f"out must be a folder, but got {checks.describe(out)}.")
-    suites = [each for name in names for each in find(name)]
-    folder = default_folder(names, size) if out is None else Path(out)
-    cells = cells_of(suites, size, samplers)
+    _check_arguments(names, size, out, if_changed)
+    asked = {"samplers": samplers, "tasks": tasks, "only": only, "budget": budget, "seeds": seeds}
+    request = make_request(names, size, **asked, is_checked=check)
+    folder = default_folder(names, size, budget) if out is None else Path(out)
+    cells = request.cells()
     if isinstance(executor, str):
         executor = get_executor(executor, workers=workers, folder=folder)
     with Interrupts() as interrupts, FolderLock(folder):
         store.remove_unfinished(folder)
-        _write_about(folder, suites, names, size, samplers, together)
+        requests = _requests(folder, request)
         begin, before, is_complete = time.perf_counter(), _standings(folder, cells), True
         again = _cells_of_other_programs(folder, cells, before, if_changed)
         again |= {key for key, standing in before.items() if retry_failed and standing.is_failed}
@@ -106,7 +114,10 @@ def run_suites(
         stale = {key: before[key].written for key in again}
         try:
             with interrupts.at_once():  # targets are built, which may take long
+                if check:
+                    _prove_foreign(request, [cell for cell in cells if cell.id not in done])
                 jobs = _remaining_jobs(plan(cells, together, executor.name == "in-process"), done)
+            _write_about(folder, requests)
             display = Display(cells, done, stale, progress)
             _work_on(jobs, executor, folder, display, stale, interrupts)
         except KeyboardInterrupt:
@@ -117,6 +128,27 @@ def run_suites(
     failed = sum(standing.is_failed for standing in after.values())
     seconds = time.perf_counter() - begin
     return RunReport(folder, len(cells), len(before), len(after) - failed, failed, seconds, is_complete)
+
+
+def _check_arguments(names: Sequence[str], size: Size, out: Path | None, if_changed: str) -> None:
+    if if_changed not in get_args(IfChanged):
+        raise ValueError(f"if_changed is 'refuse', 'again' or 'keep', but got {if_changed!r}.")
+    if isinstance(names, str) or not isinstance(names, Sequence):
+        raise TypeError(f"names must be a list of suites, such as ['any-scale'], but got {checks.describe(names)}.")
+    if size not in tuple(Size):
+        raise ValueError(f"size is {', '.join(Size)}, but got {size!r}.")
+    if not isinstance(out, str | PathLike | None):
+        raise TypeError(f"out must be a folder, but got {checks.describe(out)}.")
+    for name in names:
+        find(name)
+
+
+def _prove_foreign(request: Request, cells: Sequence[Cell]) -> None:
+    """Stops with a sentence what is wrong, before any of its cells runs."""
+    for beside in request.samplers:
+        mine = [cell for cell in cells if cell.sampler == beside.sampler]
+        if beside.is_foreign and mine:
+            prove(beside.name, beside.sampler(), mine)
 
 
 def _work_on(
@@ -162,50 +194,32 @@ def _cells_of_other_programs(
     return found
 
 
-def _remaining_jobs(jobs: Iterable[Job], done: Collection[str]) -> list[Job]:
-    left = (tuple(batch for batch in job if any(cell.id not in done for cell in batch)) for job in jobs)
+def _remaining_jobs(jobs: Iterable[Job], done: Mapping[str, Standing]) -> list[Job]:
+    """The batches that are not done, of those to which a run was added the cells that are not.
+
+    A batch of which a part was written when the run was killed is run whole: so its rows are those of a run without it.
+    """
+    left = [tuple(rest for batch in job if (rest := _rest_of(batch, done))) for job in jobs]
     return [job for job in left if job]
 
 
-def default_folder(names: Sequence[str], size: Size) -> Path:
-    """The same command has the same folder: run it again and it goes on."""
+def _rest_of(batch: Batch, done: Mapping[str, Standing]) -> Batch:
+    rest, written = (
+        tuple(cell for cell in batch if cell.id not in done),
+        {done[c.id].batch for c in batch if c.id in done},
+    )
+    return batch if rest and batch_id(batch) in written else rest
+
+
+def batch_id(batch: Batch) -> str:
+    """A hash of the cells that run as one program."""
+    return hashlib.sha256(" ".join(cell.id for cell in batch).encode()).hexdigest()[:16]
+
+
+def default_folder(names: Sequence[str], size: Size, budget: Mapping[str, int] = MappingProxyType({})) -> Path:
+    """The same suites, size and budget have the same folder: run them again and the run goes on."""
     stem = "+".join(Path(name).stem if name.endswith(".py") else name.replace("/", "-") for name in names)
-    return Path("runs") / f"{stem}-{size}"
-
-
-def cells_of(suites: Sequence[Suite], size: Size, samplers: Sequence[str] = ()) -> list[Cell]:
-    """All cells, each once, with those of the user's samplers beside the others."""
-    cells = {cell.id: cell for suite in suites for cell in suite.cells(size)}
-    for address in samplers:
-        beside: dict[tuple, Cell] = {}
-        for cell in list(cells.values()):
-            added = with_sampler(cell, resolve_sampler(address))
-            beside.setdefault((added.labels, added.seed), added)
-        cells |= {cell.id: cell for cell in beside.values()}
-    return list(cells.values())
-
-
-def with_sampler(cell: Cell, address: str) -> Cell:
-    """The cell with another sampler, called by the name at its address."""
-    name = address.rpartition(":")[2]
-    labels = {key: value for key, value in cell.labels if key in cell.setting_labels} | {"sampler": name}
-    return replace(cell, labels=tuple(labels.items()), sampler=Call(address), adaptation="auto")
-
-
-def resolve_sampler(address: str) -> str:
-    """A user's address with the whole path of its file, checked: it must make a kernel."""
-    place, separator, name = address.rpartition(":")
-    if separator and place.endswith(".py"):
-        address = f"{Path(place).resolve()}:{name}"
-    made = resolve(address)
-    if callable(made):
-        try:
-            made = made()
-        except TypeError as error:
-            raise ValueError(f"{address} must make a kernel without arguments, but: {error}.") from error
-    if not isinstance(made, Kernel):
-        raise ValueError(f"{address} makes a {type(made).__name__}, but a sampler is a discrax.Kernel.")
-    return address
+    return Path("runs") / "-".join([stem, size, *(f"{name}={value}" for name, value in budget.items())])
 
 
 def plan(cells: Iterable[Cell], together: bool, in_process: bool) -> list[Job]:
@@ -248,7 +262,7 @@ def work(folder: str, job: Job) -> Outcome:
         for batch in job:
             try:
                 for rows in run_cells(batch, Path(folder)):
-                    store.write_rows(Path(folder), rows)
+                    store.write_rows(Path(folder), [row | {"batch": batch_id(batch)} for row in rows])
                     count += 1
                 shutil.rmtree(begun_folder(Path(folder), batch), ignore_errors=True)
             except UnusableFile as error:
@@ -262,23 +276,37 @@ def _lost_cells(job: Job, standings: dict[str, Standing], stale: dict[str, int])
     return [cell for batch in job for cell in batch if cell.id not in fresh]
 
 
-def _write_about(
-    folder: Path, suites: Sequence[Suite], names: Sequence[str], size: Size, samplers: Sequence[str], together: bool
-) -> None:
-    files = [str(Path(name).resolve()) for name in names if name.endswith(".py")]
-    shipped = [suite.name for suite in suites] if not files else [n for n in names if not n.endswith(".py")]
-    about = {"suites": shipped, "size": str(size), "user_files": files}
-    about |= {"samplers": [resolve_sampler(each) for each in samplers], "together": together}
+def _requests(folder: Path, request: Request) -> list[Request]:
+    """What the folder was asked for, and now is; only another size or budget contradicts what is there."""
+    if not (folder / store.ABOUT).exists():
+        return [request]
+    before = requests_of(store.read_about(folder))
+    for what in ("size", "budget"):
+        now, then = getattr(request, what), getattr(before[0], what)
+        if now != then:
+            told = (f"{dict(each) or 'as usual'}" if what == "budget" else str(each) for each in (then, now))
+            raise ValueError(f"{folder} holds a run with other {what} ({', now '.join(told)}); choose another --out.")
+    return before if request in before else [*before, request]
+
+
+def _write_about(folder: Path, requests: Sequence[Request]) -> None:
+    """Lists the suites and samplers of all requests; a folder that lists them already is left alone."""
+    started, first = datetime.now(UTC).isoformat(timespec="seconds"), requests[0]
     if (folder / store.ABOUT).exists():
         was = store.read_about(folder)
-        different = [key for key in about if was.get(key) != about[key]]
-        if different:
-            raise ValueError(
-                f"{folder} holds a run with other {', '.join(different)} "
-                f"({'; '.join(f'{was.get(key)}, now {about[key]}' for key in different)}); choose another --out."
-            )
-        return
-    started = datetime.now(UTC).isoformat(timespec="seconds")
+        if requests_of(was) == requests:
+            return
+        started = was.get("started", started)
+    names = list(dict.fromkeys(name for each in requests for name in each.suites))
+    shown = [(beside.name, each.is_checked or not beside.is_foreign) for each in requests for beside in each.samplers]
+    about = {
+        "suites": [name for name in names if not name.endswith(".py")],
+        "user_files": [name for name in names if name.endswith(".py")],
+        "samplers": list(dict.fromkeys(name if is_checked else f"{name} (not checked)" for name, is_checked in shown)),
+        "size": str(first.size),
+        "budget": dict(first.budget),
+        "requests": [asdict(each) for each in requests],
+    }
     store.write_about(folder, about | {"started": started, "versions": store.versions()})
 
 

@@ -1,6 +1,7 @@
 """Rows: one number each, with all that is needed to trust it, in one Parquet file a cell.
 
-A cell's file is there whole or not at all, whatever dies and whoever else writes. A directory is a run.
+A cell's file is there whole or not at all, whatever dies and whoever else writes. A directory is a run; so is one
+Parquet file with all its rows (`export`), which is small enough to be kept beside a page.
 """
 
 import json
@@ -57,7 +58,7 @@ def _schema():
     fields = {"cell": text, "name": text, "labels": text, "settings": text, "seed": pa.int64(), "metric": text}
     fields |= {"x": real, "value": real, "std": real, "status": text, "error": text}
     fields |= {"seconds": real, "warmup_seconds": real, "compile_seconds": real}
-    return pa.schema(fields | {"device": text, "versions": text, "program": text, "finished": text})
+    return pa.schema(fields | {"device": text, "versions": text, "program": text, "batch": text, "finished": text})
 
 
 def write_rows(run: Path, rows: Sequence[dict[str, Any]]) -> None:
@@ -83,6 +84,7 @@ class Standing(NamedTuple):
     status: str
     program: str | None  # None: of a time when rows did not say
     written: int  # when, in nanoseconds
+    batch: str | None = None  # of the cells that ran as one program with it
 
     @property
     def is_failed(self) -> bool:
@@ -103,12 +105,12 @@ def read_standing(path: Path) -> Standing | None:
 
     try:
         with pq.ParquetFile(path) as file:
-            has_program = "program" in file.schema_arrow.names
-            rows = file.read(columns=["status", *(["program"] if has_program else [])]).to_pylist()
+            wanted = [name for name in ("status", "program", "batch") if name in file.schema_arrow.names]
+            rows = file.read(columns=wanted).to_pylist()
         written = path.stat().st_mtime_ns
     except (OSError, pa.ArrowException):
         return None
-    return Standing(rows[0]["status"], rows[0].get("program"), written) if rows else None
+    return Standing(rows[0]["status"], rows[0].get("program"), written, rows[0].get("batch")) if rows else None
 
 
 def read_rows(run: str | Path) -> list[dict[str, Any]]:
@@ -117,15 +119,41 @@ def read_rows(run: str | Path) -> list[dict[str, Any]]:
     import pyarrow.parquet as pq
 
     read_about(run)
+    files = [Path(run)] if Path(run).is_file() else sorted((Path(run) / ROWS).glob("*.parquet"))
     rows: list[dict[str, Any]] = []
-    for path in sorted((Path(run) / ROWS).glob("*.parquet")):
+    for path in files:
         try:
-            rows += pq.read_table(path).to_pylist()
+            rows += pq.ParquetFile(path).read().to_pylist()
         except (OSError, pa.ArrowException) as error:
             raise ValueError(f"{path} is damaged; `discrax bench run` again makes its cell anew.") from error
     for row in rows:
         row["labels"] = json.loads(row["labels"])
     return rows
+
+
+def calls_of(settings: str) -> str:
+    """What a cell calls, out of its settings: addresses, and how its kernel is made."""
+    found = json.loads(settings)
+    parts = [found.get(name) for name in ("target", "adaptation", "measure", "init")]
+    addresses = [part["address"] if isinstance(part, dict) else part for part in parts]
+    return json.dumps([*addresses, found.get("sampler")])
+
+
+def export(run: str | Path, out: str | Path) -> Path:
+    """Writes all rows of a run to one file: Parquet, which is read as a run, or CSV, for others to read."""
+    import pyarrow as pa
+    import pyarrow.csv
+    import pyarrow.parquet as pq
+
+    out, about = Path(out), read_about(run)
+    rows = [row | {"labels": json.dumps(row["labels"])} for row in read_rows(run)]
+    table = pa.Table.from_pylist(rows, schema=_schema())
+    if out.suffix == ".csv":
+        return write_whole(out, lambda file: pyarrow.csv.write_csv(table, file))
+    if out.suffix != ".parquet":
+        raise ValueError(f"Rows are exported to a .parquet or a .csv file, but got {out.name!r}.")
+    table = table.replace_schema_metadata({ABOUT: json.dumps(about)})
+    return write_whole(out, lambda file: pq.write_table(table, file, compression="zstd", compression_level=19))
 
 
 def write_about(run: Path, about: dict[str, Any]) -> None:
@@ -134,7 +162,7 @@ def write_about(run: Path, about: dict[str, Any]) -> None:
 
 
 def read_about(run: str | Path) -> dict[str, Any]:
-    """What a run is; a folder that is none is a sentence."""
+    """What a run is; a folder or file that is none is a sentence."""
     if not isinstance(run, str | PathLike):
         raise TypeError(f"A run is a folder, but got {run!r}.")
     run = Path(run)
@@ -143,15 +171,31 @@ def read_about(run: str | Path) -> dict[str, Any]:
         is_folder = run.is_dir()
     except OSError as error:
         raise ValueError(f"{str(run)[:60]} cannot be a folder, but: {(error.strerror or '').lower()}.") from error
-    if not is_folder:
+    if run.suffix == ".parquet" and run.is_file():
+        path, read = run, _about_in
+    elif not is_folder:
         what = "is a file, and the folder of a run was expected" if run.exists() else "does not exist"
         raise ValueError(f"{run} {what}; `discrax bench run SUITE` makes one.")
-    if not path.is_file():
+    elif not path.is_file():
         raise ValueError(f"{run} is not a run: it has no {ABOUT}; `discrax bench run SUITE` makes one.")
+    else:
+        read = Path.read_text
     try:
-        about = json.loads(path.read_text())
+        about = json.loads(read(path))
     except (OSError, ValueError) as error:
         raise ValueError(f"{path} cannot be read: {error}.") from error
     if not isinstance(about, dict) or "suites" not in about:
         raise ValueError(f"{path} does not describe a run; choose another folder, or delete it.")
     return about
+
+
+def _about_in(path: Path) -> str:
+    """The run.json that a Parquet file of `export` carries."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        metadata = pq.read_schema(path).metadata or {}
+    except pa.ArrowException as error:
+        raise ValueError(f"it is damaged ({error})") from error
+    return metadata.get(ABOUT.encode(), b"{}").decode()

@@ -1,49 +1,138 @@
 """The measure of most tables: jump distance, acceptance and effective sample size.
 
-The statistic is the distance to a random reference state, or the sum of the codes.
+The statistic is the distance to random reference states r, d_r(x) = sum_i |x_i - r_i|, or the sum of the codes. With
+
+    E_cr = ESS of d_r along chain c / steps,       E = mean over c and r of E_cr,       tau = 1 / E
+
+`ESS_per_step` is E, and its std that of mean_r E_cr over chains; `ESS_reference_std` is that of mean_c E_cr over
+references, which no longer chains make smaller. A cell goes on until its chains are `LONG_ENOUGH` autocorrelation
+times tau long and the standard error of E over chains, as a part of E, is small enough, or until its budget ends.
+
+Chains that do not agree with each other are shorter than each by itself would tell: where the means m_cr of the
+statistic differ more between chains than their ESS explains, the length in autocorrelation times is
+
+    mean_r (variance of d_r over draws of all chains) / mean_r (variance of m_cr over chains)
 """
 
+import math
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
+from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 
 from discrax.bench.plan.cell import Cell
 from discrax.bench.plan.measure import Measure, Number
+from discrax.core.checks import number, whole
 from discrax.core.kernel import rated_knob
 from discrax.diagnostics import ess
 from discrax.sampling import Result
 
+LONG_ENOUGH = 50  # autocorrelation times
+_REFERENCES = 30
+_ERROR = 0.03
 
-def mixing(statistic: str = "distance", rule: str = "first_negative", per_chain: bool = False) -> Measure:
-    """Jump distance, acceptance, and ESS of a scalar statistic, per step, per 10,000 queries and per second."""
+
+def mixing(
+    statistic: str = "distance",
+    rule: str = "first_negative",
+    per_chain: bool = False,
+    num_references: int = _REFERENCES,
+    error: float = _ERROR,
+) -> Measure:
+    """Jump distance, acceptance, and ESS of a scalar statistic, per step, per 10,000 queries and per second.
+
+    A cell ends when the relative standard error of its ESS over chains is at most `error` and its chains are long
+    enough, or when its budget does.
+    """
+    number("error", error, above=0)
 
     def numbers(cell: Cell, result: Result) -> list[Number]:
-        return movement(cell, result) + ess_numbers(cell, result, result.kept, rule, per_chain)
+        found = mix(result, result.kept, rule)
+        return movement(cell, result) + ess_numbers(result, found, per_chain) + length_numbers(found)
 
-    return Measure(lambda target: scalar(statistic, target.space.shape, target.space.num_levels), numbers)
+    def has_enough(result: Result) -> bool:
+        found = mix(result, result.kept, rule)
+        return found.is_long_enough and found.relative_error <= error
+
+    def keep(target):
+        return scalars(statistic, target.space.shape, target.space.num_levels, num_references)
+
+    return Measure(keep, numbers, has_enough)
 
 
 @lru_cache(maxsize=256)  # the same function for the same shape, so that programs are shared
-def scalar(statistic: str, shape: tuple[int, ...], num_levels: int) -> Callable:
-    """A scalar of the codes: their L1 distance to one fixed random state, or their sum."""
+def scalars(statistic: str, shape: tuple[int, ...], num_levels: int, num_references: int = _REFERENCES) -> Callable:
+    """Scalars of the codes: their L1 distances to uniformly random states, which a seed fixes, or their sum."""
     if statistic not in ("distance", "sum"):
         raise ValueError(f"A statistic is 'distance' or 'sum', but got {statistic!r}.")
-    reference = np.zeros(shape, np.int32)
-    if statistic == "distance":
-        reference = np.random.default_rng(0).integers(0, num_levels, shape).astype(np.int32)
+    count = whole("num_references", num_references, least=1, most=10_000)
+    sites, most = math.prod(shape), math.prod(shape) * (num_levels - 1)
+    kind = next(kind for kind in (np.int8, np.int16, np.int32) if most <= np.iinfo(kind).max)
+    if statistic == "sum":
+        return lambda x: jnp.sum(x, dtype=jnp.int32)[None].astype(kind)
+    references = np.random.default_rng(0).integers(0, num_levels, (count, sites)).astype(np.int32)
 
-    def of_codes(x):
-        return jnp.sum(jnp.abs(x.astype(jnp.int32) - reference)).astype(jnp.int32)
+    def distances(x):
+        codes = x.reshape(-1).astype(jnp.int32)
+        if num_levels > 2 or sites > 2**24:  # a float32 counts to 2^24
+            return jnp.sum(jnp.abs(codes - references), axis=-1).astype(kind)
+        # |x - r| = r + (1 - 2r) x, a product of matrices of all draws at once, exact since its entries are 0, 1 and -1
+        signed = jnp.asarray(1 - 2 * references, jnp.float32) @ codes.astype(jnp.float32)
+        return (references.sum(axis=-1) + signed.astype(jnp.int32)).astype(kind)
 
-    return of_codes
+    return distances
+
+
+class Mixing(NamedTuple):
+    """How well chains mix, by E_cr."""
+
+    per_step: np.ndarray  # (chain, reference)
+    autocorrelation_times: float  # in a chain
+
+    @property
+    def of_chains(self) -> np.ndarray:
+        """The mean over references, of each chain."""
+        return self.per_step.mean(axis=1)
+
+    @property
+    def relative_error(self) -> float:
+        """The standard error over chains of E, as a part of it."""
+        mean, count = float(self.per_step.mean()), len(self.per_step)
+        return float(self.of_chains.std(ddof=1)) / math.sqrt(count) / mean if count > 1 and mean > 0 else math.inf
+
+    @property
+    def is_long_enough(self) -> bool:
+        """Whether the chains are long enough for their ESS to mean anything."""
+        return self.autocorrelation_times >= LONG_ENOUGH
+
+
+def mix(result: Result, values: np.ndarray, rule: str) -> Mixing:
+    """The ESS of scalars of the draws, (chain, draw) or (chain, draw, reference)."""
+    values = values if values.ndim == 3 else values[..., None]
+
+    def of_one(place: int) -> tuple[np.ndarray, float, float]:
+        """The ESS of each chain, the variance of all draws, and that of the chains' means."""
+        its = values[..., place].astype(np.float64)
+        return ess(its, rule), float(its.var()), float(its.mean(axis=1).var(ddof=1)) if len(its) > 1 else 0.0
+
+    with ThreadPoolExecutor() as pool:  # an accelerator waits for it, and a transform of Fourier's is one thread
+        found, spread, between = zip(*pool.map(of_one, range(values.shape[-1])), strict=True)
+    effective = np.stack(found, axis=1)
+    times = min(float(effective.mean()), sum(spread) / sum(between) if sum(between) > 0 else math.inf)
+    return Mixing(effective / _num_steps(result), times)
+
+
+def _num_steps(result: Result) -> int:
+    return max(1, result.num_draws * result.thinning)
 
 
 def movement(cell: Cell, result: Result) -> list[Number]:
     """Jump distance, acceptance, seconds, steps and the tuned scale."""
     jump, accepted = result.mean_stats["jump"], result.mean_stats["accept_prob"]
-    num_steps = result.num_draws * result.thinning
+    num_steps = _num_steps(result)
     numbers = [
         Number("EJD", float(jump.mean()), float(jump.std())),
         Number("acceptance", float(accepted.mean()), float(accepted.std())),
@@ -58,23 +147,40 @@ def movement(cell: Cell, result: Result) -> list[Number]:
     return numbers
 
 
-def ess_numbers(cell: Cell, result: Result, values: np.ndarray, rule: str, per_chain: bool) -> list[Number]:
-    """The ESS of a scalar of the draws, (chains, draws): per step, per 10,000 queries, per second."""
-    per_step = ess(values, rule) / (result.num_draws * result.thinning)
-    mean, std = float(per_step.mean()), float(per_step.std())
-    queries = result.kernel.queries(result.target)
-    seconds_per_step = max(result.seconds, 1e-12) / (result.num_draws * result.thinning)
+def ess_numbers(result: Result, found: Mixing, per_chain: bool) -> list[Number]:
+    """The ESS per step, per 10,000 queries and per second, and what a step costs."""
+    of_chains = found.of_chains
+    mean, std = float(of_chains.mean()), float(of_chains.std())
+    evals = float(np.mean(result.mean_stats["evals"])) / result.thinning
+    queries = result.kernel.queries(result.target, evals)
+    seconds_per_step = max(result.seconds, 1e-12) / _num_steps(result)
     numbers = [
         Number("ESS_per_step", mean, std),
         Number("ESS_n", 1e4 * mean / queries, 1e4 * std / queries),
         # Per second of the whole ensemble's steps, of one chain: as the papers divide.
         Number("ESS_t", mean / seconds_per_step, std / seconds_per_step),
         Number("ESS_all_t", mean * result.num_chains / seconds_per_step),
+        Number("evals_per_step", evals),
+        Number("queries_per_step", queries),
     ]
     if per_chain:
-        numbers += [Number("ESS_chain", float(value), x=float(chain)) for chain, value in enumerate(per_step)]
+        numbers += [Number("ESS_chain", float(value), x=float(chain)) for chain, value in enumerate(of_chains)]
         numbers += [
             Number("ESS_chain_t", float(value / seconds_per_step), x=float(chain))
-            for chain, value in enumerate(per_step)
+            for chain, value in enumerate(of_chains)
         ]
+    return numbers
+
+
+def length_numbers(found: Mixing) -> list[Number]:
+    """Whether the chains are long enough, the error of the ESS, and how it differs between references."""
+    numbers = [
+        Number("autocorrelation_times", found.autocorrelation_times),
+        Number("is_long_enough", float(found.is_long_enough)),
+        Number("ESS_relative_error", found.relative_error),
+    ]
+    of_references = found.per_step.mean(axis=0)
+    if len(of_references) > 1:
+        numbers.append(Number("ESS_reference_std", float(of_references.std(ddof=1))))
+        numbers.append(Number("num_references", len(of_references)))
     return numbers

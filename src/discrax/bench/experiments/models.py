@@ -13,16 +13,19 @@ def bernoulli(num_sites: int, low: float, seed: int = 0) -> Target:
     return targets.Bernoulli(np.random.default_rng(seed).uniform(low, 1 - low, num_sites))
 
 
-def half_disc(side: int) -> np.ndarray:
-    """+1 inside a centred disc that covers half of the square, -1 outside."""
+def disc(side: int, radius: float) -> np.ndarray:
+    """+1 inside a centred disc on a square, -1 outside; the radius is in units of the side."""
     away = (np.arange(side) - side / 2) ** 2
-    return np.where(away[:, None] + away[None, :] <= side**2 / (2 * np.pi), 1.0, -1.0)
+    return np.where(away[:, None] + away[None, :] <= (radius * side) ** 2, 1.0, -1.0)
 
 
-def ising_disc(side: int, coupling: float, mean: float, spread: float, seed: int = 0) -> Target:
+HALF = float(1 / np.sqrt(2 * np.pi))  # the radius of a disc that covers half of the square
+
+
+def ising_disc(side: int, coupling: float, mean: float, spread: float, seed: int = 0, radius: float = HALF) -> Target:
     """A ferromagnet with free boundary and field +-mean + U(-spread, spread), + inside a disc."""
     noise = np.random.default_rng(seed).uniform(-spread, spread, (side, side))
-    return targets.Ising.lattice((side, side), coupling, mean * half_disc(side) + noise)
+    return targets.Ising.lattice((side, side), coupling, mean * disc(side, radius) + noise)
 
 
 def mnist_rbm(num_hidden: int, num_images: int | None = None, num_gibbs: int = 100, seed: int = 0) -> Target:

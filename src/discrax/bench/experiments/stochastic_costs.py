@@ -14,8 +14,8 @@ A cell of circuits has many of them, and a chain in each; its measure is
     best_placements    the best of all placements
     random_placements  the mean over all placements
 
-with the numbers relative_error, the mean over the circuits in percent, its standard_error, and over_optimum_percent, by
-how much that mean is above the mean of the best. Placements are compared on draws that none of them was chosen by.
+with the numbers relative_error, the mean over the circuits (`instances`) in percent, and over_optimum_percent, by how
+much that mean is above the mean of the best. Placements are compared on draws that none of them was chosen by.
 """
 
 import time
@@ -162,15 +162,10 @@ def _errors(
 def _circuit_numbers(cell: Cell, errors: Float[np.ndarray, " circuits"], seconds: float) -> Measured:
     best = _best_errors(cell.target)
     numbers = [
-        Number("relative_error", float(errors.mean())),
-        Number("standard_error", _standard_error(errors)),
+        Number("relative_error", float(errors.mean()), float(errors.std())),
         Number("over_optimum_percent", float(100 * (errors.mean() / best.mean() - 1))),
-        Number("excess_error", float((errors - best).mean()), _standard_error(errors - best)),
-        Number("circuits", float(len(errors))),
+        Number("excess_error", float((errors - best).mean()), float((errors - best).std())),
+        Number("instances", float(len(errors))),
         Number("time_s", seconds),
     ]
     return numbers, Timing(seconds=seconds)
-
-
-def _standard_error(values: Float[np.ndarray, " n"]) -> float:
-    return float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else 0.0

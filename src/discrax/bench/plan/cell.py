@@ -97,6 +97,15 @@ class Budget:
         for name, least in (("num_chains", 0), ("num_warmup", 0), ("num_samples", 0), ("thinning", 1)):
             checks.whole(name, getattr(self, name), least=least, most=2**62)
 
+    def __str__(self) -> str:
+        thinning = f" of {self.thinning} steps" if self.thinning > 1 else ""
+        return f"{self.num_chains} chains, {self.num_warmup} steps of warm-up, {self.num_samples} draws{thinning}"
+
+    @property
+    def num_steps(self) -> int:
+        """Steps of all chains, warm-up too."""
+        return self.num_chains * (self.num_warmup + self.num_samples * self.thinning)
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -110,7 +119,7 @@ class Cell:
     adaptation: Call | str | None = "auto"
     measure: Call = Call("discrax.bench.experiments.ess:mixing")
     init: Call | None = None  # of (target, seed, num_chains): where the chains begin; None: uniformly random
-    is_timed: bool = False  # its seconds are compared, so it does not share a program with others
+    is_timed: bool = False  # its seconds are compared: those of a step are measured apart, by itself
 
     @cached_property
     def id(self) -> str:
@@ -128,9 +137,9 @@ class Cell:
         return " ".join(value if name in _BARE else f"{name}={value}" for name, value in self.labels if value)
 
     @property
-    def setting_labels(self) -> tuple[str, ...]:
+    def task(self) -> tuple[tuple[str, str], ...]:
         """The labels that say what is sampled; the others say how."""
-        return tuple(name for name, _ in self.labels if name not in OF_SAMPLER)
+        return tuple((name, value) for name, value in self.labels if name not in OF_SAMPLER)
 
     def label(self, name: str) -> str | None:
         """The value of a label; None where the cell has none of that name."""

@@ -59,10 +59,14 @@ def experiment(run: Callable[Concatenate[Cell, Settings], Measured]) -> Callable
 
 
 class Measure(NamedTuple):
-    """What to keep of a run, and the numbers to make of it."""
+    """What to keep of a run, and the numbers to make of it.
+
+    With `has_enough` a cell's budget is the most that it may run: it ends when what it kept is enough.
+    """
 
     keep: Callable[[Target], Any]  # what `sample` is to keep
     numbers: Callable[[Cell, Result], list[Number]]
+    has_enough: Callable[[Result], bool] | None = None
 
 
 _folder_of_cell: ContextVar[Path | None] = ContextVar("folder_of_cell", default=None)

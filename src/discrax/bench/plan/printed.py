@@ -1,13 +1,18 @@
-"""The numbers that the papers print, as files of the package: one a table, one row a number."""
+"""The numbers that the papers print, as files of the package: one a table, one row a number.
+
+`std` is over `count` instances, seeds or runs, where both are known.
+"""
 
 import csv
+import math
 from collections.abc import Iterable, Mapping
+from decimal import Decimal
 from functools import cache, lru_cache
 from importlib import resources
 from typing import Any
 
 NUMBERS = ("value", "std")
-NOT_LABELS = ("paper", "table", "metric", "value", "std", "note")
+NOT_LABELS = ("paper", "table", "metric", "value", "std", "count", "note", "error")
 
 
 def printed_tables() -> list[tuple[str, int]]:
@@ -25,12 +30,21 @@ def _read(paper: str, table: int) -> tuple[dict[str, Any], ...]:
         row: dict[str, Any] = dict(line)
         row["table"] = int(line["table"])
         row |= {name: float(line[name]) if line[name] else None for name in NUMBERS}
+        row["error"] = _error(line["value"], row["std"], line.get("count"))
         rows.append(row)
     return tuple(rows)
 
 
+def _error(value: str, std: float | None, count: str | None) -> float | None:
+    """The standard error of a printed number: half of its last digit, and std / sqrt(count) where that is printed."""
+    if not value:
+        return None
+    half_a_digit = 0.5 * 10.0 ** int(Decimal(value).as_tuple().exponent)
+    return half_a_digit if std is None or not count else math.hypot(half_a_digit, std / math.sqrt(int(count)))
+
+
 def printed_rows(paper: str, table: int) -> list[dict[str, Any]]:
-    """The rows of a printed table: its labels as text, value and std as floats (None: not printed)."""
+    """The rows of a printed table: its labels as text, value, std and error as floats (std None: not printed)."""
     return [dict(row) for row in _read(paper, table)]
 
 

@@ -2,10 +2,10 @@
 
 import json
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from statistics import fmean, stdev
-from typing import Any
+from typing import Any, NamedTuple
 
 Row = dict[str, Any]
 Derive = Callable[[list[Row]], list[Row]]
@@ -43,15 +43,90 @@ def name_panels(*names: str) -> Derive:
     return lambda rows: [relabel(row, model=name(row)) for row in rows]
 
 
-def standard_error(row: Row) -> float:
-    """std / sqrt(chains) of a row; 0 where either is not known."""
-    chains = _num_chains(row.get("settings") or "{}")
-    return row["std"] / math.sqrt(chains) if chains and row["std"] is not None else 0.0
+class Spread(NamedTuple):
+    """What the standard deviation of a number is over."""
+
+    over: str  # "chains", "instances" or "seeds"
+    count: int
+
+
+def add_facts(rows: Sequence[Row]) -> list[Row]:
+    """Rows with what their cell says of all of its numbers.
+
+    `spread`: its numbers are means over as many instances as its number `instances` says (else over its chains).
+    `autocorrelation_times`: how long its chains are, where its number `is_long_enough` says that this is too short.
+    `reference_spread`: the standard deviation of its ESS over reference states, as a part of it.
+    """
+    found = []
+    for cell in group_by(rows, lambda row: row["cell"]).values():
+        single = {row["metric"]: row["value"] for row in cell if row["x"] is None and row["value"] is not None}
+        facts: Row = {}
+        if "instances" in single:
+            facts["spread"] = Spread("instances", int(single["instances"]))
+        if single.get("is_long_enough") == 0:
+            facts["autocorrelation_times"] = single.get("autocorrelation_times", 0.0)
+        if single.get("ESS_reference_std") and single.get("ESS_per_step"):
+            facts["reference_spread"] = single["ESS_reference_std"] / single["ESS_per_step"]
+        found += [row | facts for row in cell]
+    return found
+
+
+def is_too_short(row: Row) -> bool:
+    """Whether the chains of the row's cell are too short for its numbers to mean anything."""
+    return "autocorrelation_times" in row
+
+
+def standard_error(row: Row) -> float | None:
+    """std / sqrt(count) over chains, instances or seeds; None where it is not known."""
+    spread = row.get("spread") or Spread("chains", _num_chains(row.get("settings") or "{}") or 0)
+    if row["std"] is None or spread.count < 2:
+        return None
+    return row["std"] / math.sqrt(spread.count)
 
 
 @lru_cache(maxsize=4096)
 def _num_chains(settings: str) -> int | None:
     return json.loads(settings).get("budget", {}).get("num_chains")
+
+
+def reference_std(rows: Sequence[Row]) -> float:
+    """How much an ESS, the mean of the rows', would differ against one reference state; 0 of what has none.
+
+    All our cells of a task share their references; a paper has one of its own.
+    """
+    return fmean(row.get("reference_spread", 0.0) * row["value"] * row["metric"].startswith("ESS") for row in rows)
+
+
+class Mean(NamedTuple):
+    """Of the rows at one place, such as those of several seeds."""
+
+    value: float
+    std: float | None = None
+    error: float | None = None  # standard error; None where it is not known
+    count: int = 1
+    times: float | None = None  # where chains are too short: how many autocorrelation times they are long
+
+
+def mean_of(rows: Sequence[Row]) -> Mean:
+    """The mean of the rows' values, and its standard error: the larger of what the seeds' spread and their own say.
+
+        of the spread:  stdev(values) / sqrt(n)
+        of their own:   sqrt(sum error_i^2) / n,  for seeds have chains of their own,
+                        sqrt(sum error_i^2 / n)   over instances, which all seeds share
+
+    Rows of chains that are too short count only where there are no others.
+    """
+    long_enough = [row for row in rows if not is_too_short(row)]
+    times = None if long_enough else min(row["autocorrelation_times"] for row in rows)
+    rows = long_enough or rows
+    values, n = [row["value"] for row in rows], len(rows)
+    if n == 1:
+        return Mean(values[0], rows[0]["std"], standard_error(rows[0]), 1, times)
+    std = stdev(values)
+    errors = [error for row in rows if (error := standard_error(row)) is not None]
+    is_shared = any((row.get("spread") or ("",))[0] == "instances" for row in rows)
+    own = math.hypot(*errors) / (math.sqrt(n) if is_shared else n)
+    return Mean(fmean(values), std, max(std / math.sqrt(n), own), n, times)
 
 
 def over_seeds(rows: list[Row]) -> list[Row]:
@@ -61,7 +136,8 @@ def over_seeds(rows: list[Row]) -> list[Row]:
     for group in groups.values():
         values = [row["value"] for row in group if row["value"] is not None]
         if len(values) > 1:
-            merged.append(group[0] | {"value": fmean(values), "std": stdev(values)})
+            spread = Spread("seeds", len(values))
+            merged.append(group[0] | {"value": fmean(values), "std": stdev(values), "spread": spread})
         else:
             merged += group
     return merged

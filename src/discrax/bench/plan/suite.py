@@ -1,7 +1,11 @@
-"""Suites: functions that yield cells, and the tables and figures that are made of them."""
+"""Suites: functions that yield cells, and the tables and figures that are made of them.
+
+A *task* is what the cells with equal labels, those that name the sampler left out, have in common. Its budget is the
+task's: a suite whose rows have different ones is refused, unless it says in its title that it is so.
+"""
 
 import pkgutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from importlib import import_module
@@ -9,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from discrax.bench.plan.cell import Cell, load_file
+
+Task = tuple[tuple[str, str], ...]  # labels that say what is sampled
 
 
 class Size(StrEnum):
@@ -25,15 +31,16 @@ class Note:
 
     where: tuple[tuple[str, str], ...]
     text: str
+    tested: str = ""  # what came of a test of this cause, with its number; without one it explains nothing
 
     def applies(self, labels: dict[str, str]) -> bool:
         """Whether these labels are those of the note."""
         return all(labels.get(name) == value for name, value in self.where)
 
 
-def note(text: str, **where: str) -> Note:
-    """A note on the cells with these labels; on all where none is given."""
-    return Note(tuple(where.items()), text)
+def note(text: str, tested: str = "", **where: str) -> Note:
+    """A note on the cells with these labels (on all where none is given), and what a test of it gave."""
+    return Note(tuple(where.items()), text, tested)
 
 
 @dataclass(frozen=True)
@@ -77,11 +84,41 @@ class Suite:
     about: str
     cells: Callable[[Size], Iterable[Cell]]
     exhibits: tuple[Table | Figure, ...] = ()
+    unequal: str = ""  # how and why the budgets of a task differ; nothing: they do not
+
+    @property
+    def title(self) -> str:
+        """What it is about and, where budgets of a task differ, how."""
+        return f"{self.about} (unequal budgets: {self.unequal})" if self.unequal else self.about
 
 
-def suite(name: str, about: str, *exhibits: Table | Figure) -> Callable[[Callable[[Size], Iterable[Cell]]], Suite]:
-    """Makes a suite of the function that yields its cells."""
-    return lambda cells: Suite(name, about, cells, exhibits)
+def suite(
+    name: str, about: str, *exhibits: Table | Figure, unequal: str = ""
+) -> Callable[[Callable[[Size], Iterable[Cell]]], Suite]:
+    """Makes a suite of the function that yields its cells; `unequal` says why the budgets of a task differ."""
+    return lambda cells: Suite(name, about, cells, exhibits, unequal)
+
+
+def tasks_of(cells: Iterable[Cell]) -> dict[Task, list[Cell]]:
+    """Cells by their tasks, in the order in which these come."""
+    tasks: dict[Task, list[Cell]] = {}
+    for cell in cells:
+        tasks.setdefault(cell.task, []).append(cell)
+    return tasks
+
+
+def check_budgets(suite: Suite, cells: Sequence[Cell]) -> None:
+    """Raises an error if rows of one task have different budgets and the suite does not say so."""
+    if suite.unequal:
+        return
+    for group in tasks_of(cells).values():
+        other = next((cell for cell in group if cell.budget != group[0].budget), None)
+        if other is not None:
+            raise ValueError(
+                f"All rows of a task must have the same budget, but in {suite.name} {group[0].name!r} has "
+                f"{group[0].budget} and {other.name!r} has {other.budget}. Make them equal, or say why they differ by "
+                "@suite(..., unequal=...), which stands in the title."
+            )
 
 
 def shipped_suites() -> dict[str, Suite]:

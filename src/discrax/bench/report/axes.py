@@ -7,41 +7,47 @@ Options that all kinds know:
     panels   labels that make small multiples
     palette  name -> Style, so that figures agree on the looks of a sampler
     missing  names of cells that have not run, told when there is nothing to draw
+    points   a list, to which what is drawn is appended: a Point each
     xlabel, ylabel
 """
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from statistics import fmean
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
 
-from discrax.bench.plan.rows import Row, group_by, standard_error
+from discrax.bench.plan.rows import Mean, Row, group_by, mean_of
 from discrax.bench.report.looks import INK, RULE, name_of
 
 Options = dict[str, Any]
 HUE = ("sampler", "weight_fn")
 
 
-@dataclass(frozen=True)
-class Mean:
-    """Of several rows at one place."""
+class Point(NamedTuple):
+    """A number of a figure."""
 
-    value: float
-    error: float  # standard error; 0 where it is not known
+    panel: str
+    line: str
+    x: float | str
+    y: float
+    error: float | None = None  # standard error; None where it is not known
+    is_too_short: bool = False
 
 
 def mean_by(rows: Sequence[Row], place: Callable[[Row], Any]) -> dict[Any, Mean]:
     """The mean of the values at each place, in order."""
-    return {
-        key: Mean(fmean(row["value"] for row in group), math.hypot(*map(standard_error, group)) / len(group))
-        for key, group in sorted(group_by(rows, place).items())
-    }
+    return {key: mean_of(group) for key, group in sorted(group_by(rows, place).items())}
+
+
+def record(options: Options, panel: str, line: str, places: Mapping[Any, Mean]) -> None:
+    """Writes down what is drawn of a line."""
+    options.get("points", []).extend(
+        Point(panel, line, x, mean.value, mean.error, mean.times is not None) for x, mean in places.items()
+    )
 
 
 def label_number(row: Row, label: str) -> Any:
@@ -119,6 +125,7 @@ def draw_lines(
     """A line of means for each hue, with a band of one standard error; with slopes, those are told instead of it."""
     for name, members in group_by_hue(rows, options).items():
         places, look = mean_by(members, place), options["palette"][name]
+        record(options, ax.get_title(), name, places)
         x, y = list(places), [each.value for each in places.values()]
         marker = look.marker if len(places) <= most_markers else ""
         ax.plot(
@@ -127,17 +134,22 @@ def draw_lines(
         )  # fmt: skip
         if not with_slopes:
             _draw_band(ax, places, look.colour)
+        mark_short(ax, [(at, mean.value) for at, mean in places.items() if mean.times is not None])
+
+
+def mark_short(ax: Axes, points: Sequence[tuple[float, float]]) -> None:
+    """Crosses what comes of chains that are too short."""
+    if points:
+        ax.plot(*zip(*points, strict=True), "x", color=INK, ms=7, mew=1.2, label="chains too short")
 
 
 def _draw_band(ax: Axes, places: Mapping[Any, Mean], colour: str) -> None:
     if not any(each.error for each in places.values()):
         return
     # Positive values may stand on a log axis, which ends above 0; others do not.
-    low = [
-        max(each.value - each.error, each.value * 1e-3) if each.value > 0 else each.value - each.error
-        for each in places.values()
-    ]
-    high = [each.value + each.error for each in places.values()]
+    bounds = [(each.value, each.value - (each.error or 0.0)) for each in places.values()]
+    low = [max(least, value * 1e-3) if value > 0 else least for value, least in bounds]
+    high = [2 * value - least for value, least in bounds]
     ax.fill_between(list(places), low, high, color=colour, alpha=0.2, lw=0)
 
 
@@ -184,8 +196,9 @@ def say(ax: Axes, text: str) -> None:
 def add_legend(ax: Axes, **options: Any) -> None:
     """A legend without a frame, if there is anything to name."""
     handles, names = ax.get_legend_handles_labels()
-    if handles:
-        ax.legend(handles, names, frameon=False, fontsize=8.5, labelcolor=INK, **options)
+    found = dict(zip(names, handles, strict=True))
+    if found:
+        ax.legend(list(found.values()), list(found), frameon=False, fontsize=8.5, labelcolor=INK, **options)
 
 
 def make_plain(ax: Axes) -> None:

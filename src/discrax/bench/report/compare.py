@@ -1,8 +1,9 @@
 """Two runs beside each other: every number's ratio, and whether it moved by more than chance.
 
-    ratio = b / a,    z = (b - a) / sqrt(std_a^2 / chains_a + std_b^2 / chains_b)
+    ratio = b / a,    z = (b - a) / sqrt(error_a^2 + error_b^2)
 
-A number has moved where |z| > 3. Where no std is known there is no z, and no verdict.
+The errors are standard errors over chains or instances. A number has moved where |z| > 3. Where an error is not known,
+or the chains of either are too short, there is no z, and no verdict.
 """
 
 import math
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from discrax.bench.execute import store
-from discrax.bench.plan.rows import Row, group_by, standard_error
+from discrax.bench.plan.rows import Row, add_facts, group_by, is_too_short, standard_error
 from discrax.bench.report.grid import markdown_table, number_text
 
 BEYOND_CHANCE = 3.0
@@ -117,7 +118,7 @@ def compare_runs(run_a: str | Path, run_b: str | Path) -> Comparison:
 
 def compare_rows(rows_a: list[Row], rows_b: list[Row]) -> Comparison:
     """The rows of two runs; cells are paired by their ids, else by their labels and seeds."""
-    cells_a, cells_b = (group_by(rows, lambda row: row["cell"]) for rows in (rows_a, rows_b))
+    cells_a, cells_b = (group_by(add_facts(rows), lambda row: row["cell"]) for rows in (rows_a, rows_b))
     by_labels = {_identity(group[0]): id for id, group in cells_b.items()}
     pairs = {id: id if id in cells_b else by_labels.get(_identity(group[0])) for id, group in cells_a.items()}
     found = set(pairs.values())
@@ -157,7 +158,10 @@ def _differences(a: list[Row], b: list[Row]) -> list[Difference]:
 
 
 def _z(a: Row, b: Row) -> float | None:
-    error = math.hypot(standard_error(a), standard_error(b))
+    error_a, error_b = standard_error(a), standard_error(b)
+    if error_a is None or error_b is None or is_too_short(a) or is_too_short(b):
+        return None
+    error = math.hypot(error_a, error_b)
     return (b["value"] - a["value"]) / error if error > 0 else None
 
 

@@ -1,22 +1,34 @@
 """Grids: the numbers of a table of ours, each beside the printed one.
 
-    ratio = factor(labels) * ours / paper        (the inverse where smaller is better)
+    error = sqrt(standard error of ours^2 + standard error of print^2)
+    within   |ours - print| <= 2 error
+    above, below   otherwise, whichever is better
 
-A ratio has a shade: good (>= 1.1), even (0.9 to 1.1), low (0.5 to 0.9), bad (< 0.5).
+The error of ours is that of `rows.mean_of`, that of print that of `printed`, and of an ESS the spread over reference
+states, for print has one. Where the error of ours is not known there is no verdict. What is outside has a cause that
+was tested (a note with a test), or is unexplained. Cells whose chains are too short are not compared.
+
+    ratio = factor(labels) * ours / print        (the inverse where smaller is better)
 """
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from statistics import fmean, median
+from statistics import median
 from typing import Any
 
 from discrax.bench.plan.cell import OF_SAMPLER
 from discrax.bench.plan.printed import NOT_LABELS, canonical, match_printed, printed_rows
-from discrax.bench.plan.rows import Row, group_by
-from discrax.bench.plan.suite import Table
+from discrax.bench.plan.rows import Row, group_by, mean_of, reference_std
+from discrax.bench.plan.suite import Note, Table
 
-AT_PAR = 0.9
-_SHADES = ((1.1, "good"), (AT_PAR, "even"), (0.5, "low"), (float("-inf"), "bad"))
+BEYOND_CHANCE = 2.0  # standard errors of a difference
+VERDICTS = {
+    "within": "within",
+    "tested": "outside, cause tested",
+    "unexplained": "outside, unexplained",
+    "no error": "no error known",
+}
 
 Key = tuple[float | str, ...]
 
@@ -25,16 +37,27 @@ Key = tuple[float | str, ...]
 class Entry:
     """One place of a grid."""
 
-    status: str = "missing"  # or "ok", "failed"
+    status: str = "missing"  # or "ok", "too short", "failed"
     ours: float | None = None
     std: float | None = None
+    error: float | None = None  # standard error of ours
+    seeds: int = 0
     paper: float | None = None
+    paper_error: float | None = None
     ratio: float | None = None
-    shade: str = ""
+    z: float | None = None  # ours - print, in standard errors of the difference
+    verdict: str = ""  # one of VERDICTS where it is judged
     footnote: int | None = None  # counts from 1
-    is_unexplained: bool = False
-    error: str | None = None
+    failure: str | None = None
     remark: str = ""  # on the printed number
+    times: float | None = None  # chains that are too short: how many autocorrelation times they are long
+
+    @property
+    def side(self) -> str:
+        """On which side of print it is: "above", "below" or "within"; "" where it is not judged."""
+        if self.verdict in ("tested", "unexplained"):
+            return "above" if (self.ours or 0.0) > (self.paper or 0.0) else "below"
+        return self.verdict if self.verdict == "within" else ""
 
 
 @dataclass(frozen=True)
@@ -74,24 +97,15 @@ class Grid:
         """None where there is no ratio."""
         return median(self.ratios) if self.ratios else None
 
-    @property
-    def num_at_par(self) -> int:
-        """How many ratios are at least 0.9."""
-        return sum(ratio >= AT_PAR for ratio in self.ratios)
-
-    @property
-    def num_unexplained(self) -> int:
-        """How many ratios below have no note."""
-        return sum(entry.is_unexplained for entry in self.entries)
-
     def count(self, status: str) -> int:
-        """How many places are "ok", "failed" or "missing"."""
+        """How many places are "ok", "too short", "failed" or "missing"."""
         return sum(entry.status == status for entry in self.entries)
 
-
-def shade(ratio: float) -> str:
-    """The shade of a ratio."""
-    return next(name for bound, name in _SHADES if ratio >= bound)
+    def count_verdict(self, verdict: str) -> int | None:
+        """How many places have one of VERDICTS; None where nothing is judged."""
+        if not (self.compares and self.has_print):
+            return None
+        return sum(entry.verdict == verdict for entry in self.entries)
 
 
 def make_grid(table: Table, rows: Sequence[Row]) -> Grid:
@@ -172,27 +186,44 @@ def _extra_labels(groups: Iterable[list[Row]], known: set[str]) -> list[str]:
 def _entry(
     table: Table, place: list[Row], labels: Mapping[str, str], reference: Row | None, footnotes: list[str]
 ) -> Entry:
-    paper = reference["value"] if reference else None
-    remark = reference["note"] if reference else ""
+    printed: dict[str, Any] = {}
+    if reference:
+        printed = {"paper": reference["value"], "paper_error": reference["error"], "remark": reference["note"]}
     newest = {row["seed"]: row for row in sorted(place, key=lambda row: row.get("finished") or "")}
-    good = [row for row in newest.values() if row["status"] == "ok" and row["value"] is not None]
-    if not good:
-        errors = [row["error"] for row in newest.values() if row["status"] == "failed"]
-        return Entry("failed" if errors else "missing", paper=paper, error=next(iter(errors), None), remark=remark)
+    found = [row for row in newest.values() if row["status"] == "ok" and row["value"] is not None]
+    if not found:
+        failures = [row["error"] for row in newest.values() if row["status"] == "failed"]
+        return Entry("failed" if failures else "missing", failure=next(iter(failures), None), **printed)
 
     factor = 1.0 if table.factor is None else table.factor(dict(labels))
-    value = factor * fmean(row["value"] for row in good)
-    stds = [row["std"] for row in good if row["std"] is not None]
-    std = factor * fmean(stds) if stds else None
-    ratio = _ratio(value, paper, table.smaller_is_better)
-    if ratio is None or not table.compares:
-        return Entry("ok", value, std, paper, ratio, remark=remark)
-    texts = [each.text for each in table.notes if each.applies(dict(labels))] if ratio < AT_PAR else []
-    if texts and texts[0] not in footnotes:
-        footnotes.append(texts[0])
-    number = footnotes.index(texts[0]) + 1 if texts else None
-    is_unexplained = ratio < AT_PAR and not texts
-    return Entry("ok", value, std, paper, ratio, shade(ratio), number, is_unexplained, remark=remark)
+    mean = mean_of(found)
+    ours = factor * mean.value
+    std, error = (None if each is None else factor * each for each in (mean.std, mean.error))
+    known = {"ours": ours, "std": std, "error": error, "seeds": mean.count, **printed}
+    if mean.times is not None:
+        return Entry("too short", times=mean.times, **known)
+    if reference and reference["error"] is not None:
+        known["paper_error"] = math.hypot(reference["error"], factor * reference_std(found))
+    known["ratio"] = _ratio(ours, printed.get("paper"), table.smaller_is_better)
+    if reference is None or reference["value"] is None or not table.compares:
+        return Entry("ok", **known)
+    if error is None:
+        return Entry("ok", verdict="no error", **known)
+    z = (ours - reference["value"]) / math.hypot(error, known["paper_error"])
+    if abs(z) <= BEYOND_CHANCE:
+        return Entry("ok", z=z, verdict="within", **known)
+    cause = _cause(table.notes, labels)
+    text = "" if cause is None else f"{cause.text} {f'Tested: {cause.tested}.' if cause.tested else '(Not tested.)'}"
+    if text and text not in footnotes:
+        footnotes.append(text)
+    verdict = "tested" if cause is not None and cause.tested else "unexplained"
+    return Entry("ok", z=z, verdict=verdict, footnote=footnotes.index(text) + 1 if text else None, **known)
+
+
+def _cause(notes: Sequence[Note], labels: Mapping[str, str]) -> Note | None:
+    """The first note on these labels that was tested, else the first."""
+    found = [each for each in notes if each.applies(dict(labels))]
+    return next((each for each in found if each.tested), next(iter(found), None))
 
 
 def _ratio(ours: float, paper: float | None, smaller_is_better: bool) -> float | None:
@@ -229,9 +260,8 @@ def markdown_table(heads: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
 
 
 def ratio_text(ratio: float) -> str:
-    """Two decimals; three for small ones and where two would show it in another shade."""
-    is_plain = ratio >= 0.1 and shade(float(f"{ratio:.2f}")) == shade(ratio)
-    return f"{ratio:.0f}" if ratio >= 100 else f"{ratio:.2f}" if is_plain else f"{ratio:.3f}"
+    """Two decimals; three for small ones."""
+    return f"{ratio:.0f}" if ratio >= 100 else f"{ratio:.2f}" if ratio >= 0.1 else f"{ratio:.3f}"
 
 
 def number_text(value: float | None) -> str:
@@ -241,4 +271,4 @@ def number_text(value: float | None) -> str:
     size = abs(value)
     if size >= 1e6 or 0 < size < 1e-3:
         return f"{value:.2e}"
-    return f"{value:,.0f}" if size >= 1000 else f"{value:.1f}" if size >= 100 else f"{value:.{2 if size >= 1 else 3}f}"
+    return f"{value:,.0f}" if size >= 1000 else f"{value:.1f}" if size >= 100 else f"{value:.{2 if size >= 10 else 3}f}"

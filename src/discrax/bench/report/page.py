@@ -6,21 +6,35 @@ from dataclasses import dataclass, field
 from functools import cache
 from html import escape
 from itertools import groupby
+from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
-from discrax.bench.report.grid import Grid, number_text, ratio_text
+from discrax.bench.report.axes import Point
+from discrax.bench.report.grid import VERDICTS, Grid, number_text, ratio_text
 from discrax.bench.report.looks import INK, RULE
+from discrax.bench.report.numbers import PointTable, grid_csv, point_tables, points_csv
 
 
 @dataclass(frozen=True)
 class Plot:
-    """A figure, drawn."""
+    """A figure, drawn, and the points that it shows."""
 
     title: str
     svg: str
+    points: tuple[Point, ...] = ()
+
+    @property
+    def csv(self) -> str:
+        """All points as CSV."""
+        return points_csv(self.points)
+
+    @property
+    def tables(self) -> list[PointTable]:
+        """The points as tables, a panel each."""
+        return point_tables(self.points)
 
 
 @dataclass(frozen=True)
@@ -64,6 +78,11 @@ class Document:
         return [exhibit for section in self.sections for exhibit in section.exhibits if isinstance(exhibit, Grid)]
 
 
+def csv_of(exhibit: Grid | Plot) -> str:
+    """The numbers of a table or a figure as CSV."""
+    return grid_csv(exhibit) if isinstance(exhibit, Grid) else exhibit.csv
+
+
 def anchor(*parts: object) -> str:
     """A name for links: small letters, digits and hyphens."""
     return re.sub(r"[^a-z0-9]+", "-", " ".join(map(str, parts)).lower()).strip("-")
@@ -86,27 +105,34 @@ def svg_of(figure: Figure, name: str, alt: str) -> str:
 
 def render(document: Document) -> str:
     """The whole page."""
-    return _environment().get_template("page.html").render(document=document)
+    return environment().get_template("page.html").render(document=document, verdicts=VERDICTS)
+
+
+def data_link(text: str) -> str:
+    """A CSV as a link that holds it, so that the page stays one file."""
+    return f"data:text/csv;charset=utf-8,{quote(text, safe=' ,;:=()+-_.[]/')}"
 
 
 @cache
-def _environment() -> Environment:
-    environment = Environment(
+def environment() -> Environment:
+    """The templates, and what they call."""
+    made = Environment(
         loader=PackageLoader("discrax.bench.report", "template"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.tests["grid"] = lambda exhibit: isinstance(exhibit, Grid)
-    environment.filters |= {
+    made.tests["grid"] = lambda exhibit: isinstance(exhibit, Grid)
+    made.filters |= {
         "anchor": anchor,
         "number_text": number_text,
         "ratio_text": lambda ratio: "-" if ratio is None else ratio_text(ratio),
+        "csv_link": lambda exhibit: data_link(csv_of(exhibit)),
         "label_value": _label_value,
         "join_columns": _join_columns,
     }
-    return environment
+    return made
 
 
 def _label_value(value: str, label: str) -> str:

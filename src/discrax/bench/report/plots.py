@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from discrax.bench.plan.rows import Row
+from discrax.bench.plan.rows import Mean, Row
 from discrax.bench.report import axes
 from discrax.bench.report.axes import Options
 from discrax.bench.report.looks import COLOURS, INK, name_of, palette, words
@@ -84,6 +84,9 @@ def errors(rows: Sequence[Row], options: Options) -> Figure | None:
     return axes.finish(figure, options, "seconds", "error")
 
 
+_QUARTILES = ("lowest", "lower quartile", "median", "upper quartile", "highest")
+
+
 def boxes(rows: Sequence[Row], options: Options) -> Figure | None:
     """Boxes over the values of a series (default: ESS per step of each chain), one a sampler."""
     metric = options.get("metric", "ESS_chain")
@@ -100,6 +103,8 @@ def boxes(rows: Sequence[Row], options: Options) -> Figure | None:
             if not values:
                 continue
             colour = options["palette"][name].colour
+            parts = zip(_QUARTILES, np.quantile(values, (0, 0.25, 0.5, 0.75, 1)).tolist(), strict=True)
+            axes.record(options, ax.get_title(), name, {part: Mean(at) for part, at in parts})
             drawn = ax.boxplot(values, positions=[place], widths=0.6, patch_artist=True, manage_ticks=False)
             for part in ("whiskers", "caps", "boxes"):
                 for artist in drawn[part]:
@@ -130,6 +135,9 @@ def heat(rows: Sequence[Row], options: Options) -> Figure | None:
     figure, panels = axes.make_canvas(axes.group_by_panel(rows, options), options, *size)
     for ax, group in panels:
         cells = axes.mean_by(group, lambda row: (axes.label_number(row, x), axes.label_number(row, y)))
+        for b in ys:
+            here = {a: cells[a, b] for a in xs if (a, b) in cells}
+            axes.record(options, ax.get_title(), f"{y} = {b:g}", here)
         grid = np.array([[cells[a, b].value if (a, b) in cells else np.nan for a in xs] for b in ys])
         low, high = float(np.nanmin(grid)), float(np.nanmax(grid))
         ax.pcolormesh(np.ma.masked_invalid(grid), cmap="cividis", vmin=low, vmax=high, edgecolors="face", linewidth=0.3)
@@ -162,13 +170,16 @@ def bars(rows: Sequence[Row], options: Options) -> Figure | None:
     lowest = math.inf
     colours: list[str] = []
     for place, name in enumerate(names):
-        heights, spots, spreads = [], [], []
-        for spot, group in enumerate(groups.values()):
-            found = axes.mean_by(axes.group_by_hue(group, options).get(name, []), lambda row: 0)
-            if found and (found[0].value > 0 or not options.get("logy", True)):
-                heights.append(found[0].value)
-                spreads.append(found[0].error)
+        heights, spots, spreads, short = [], [], [], []
+        for spot, (title, group) in enumerate(groups.items()):
+            found = axes.mean_by(axes.group_by_hue(group, options).get(name, []), lambda row, at=title: at)
+            axes.record(options, "", name, found)
+            if found and (found[title].value > 0 or not options.get("logy", True)):
+                heights.append(found[title].value)
+                spreads.append(found[title].error or 0.0)
                 spots.append(place if is_alone else spot + (place - (len(names) - 1) / 2) * width)
+                if found[title].times is not None:
+                    short.append((spots[-1], heights[-1]))
         look = options["palette"][name]
         hatch = ("", "///", "...", "xxx", "\\\\\\")[colours.count(look.colour) % 5]
         colours.append(look.colour)
@@ -176,6 +187,7 @@ def bars(rows: Sequence[Row], options: Options) -> Figure | None:
         errors = {"yerr": spreads, "error_kw": {"ecolor": INK, "elinewidth": 0.8}} if any(spreads) else {}
         inside = {"color": look.colour, "alpha": 0.85, "hatch": hatch, "edgecolor": "white", "linewidth": 0}
         ax.bar(spots, heights, 0.72 if is_alone else 0.92 * width, label=name, **inside, **errors)
+        axes.mark_short(ax, short)
     if is_alone:
         axes.name_ticks(ax, names)
     else:

@@ -8,7 +8,7 @@ import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 
-from discrax.bench.plan.rows import Row
+from discrax.bench.plan.rows import Mean, Row
 from discrax.bench.report import axes
 from discrax.bench.report.axes import Options
 from discrax.bench.report.looks import COLOURS, INK, words
@@ -33,8 +33,9 @@ def efficiency(rows: Sequence[Row], options: Options) -> Figure | None:
         marked = {float(options["optimum"])} if "optimum" in options else set()
         for name, members in axes.group_by_hue(group, options).items():
             look = options["palette"][name]
-            points = sorted((rates[row["cell"]], row["value"]) for row in members)
-            rate, value = np.array(points).T
+            points = axes.mean_by(members, lambda row: rates[row["cell"]])
+            axes.record(options, ax.get_title(), name, points)
+            rate, value = np.array([(rate, mean.value) for rate, mean in points.items()]).T
             ax.plot(rate, value, look.marker, color=look.colour, mfc=look.fill, ms=4.5, alpha=0.9, label=name, mew=1.1)
             theory = _theory_of(options, members[0]["labels"].get("sampler", ""))
             if theory:
@@ -99,6 +100,8 @@ def slopes(rows: Sequence[Row], options: Options) -> Figure | None:
         both = [place for place in above if place in below]
         if both:
             values = [above[place].value / below[place].value for place in both]
+            ratios = {place: Mean(value) for place, value in zip(both, values, strict=True)}
+            axes.record(options, title, f"{words(gain)}, {pair[0]} / {pair[1]}", ratios)
             label = f"{pair[0]} / {pair[1]}{axes.slope_text(both, values)}"
             ax.plot(both, values, "o-", color=COLOURS[3], lw=1.6, ms=5, label=label)
             axes.set_scales(ax, {"logx": True, "logy": True}, xs=both)
@@ -135,6 +138,7 @@ def weights(rows: Sequence[Row], options: Options) -> Figure | None:
     for scale, colour in zip(scales, colours, strict=True):
         some = [row for row in rows if axes.label_number(row, hue) == scale]
         places = axes.mean_by(some, lambda row: axes.label_number(row, x))
+        axes.record(options, "", f"{hue} = {scale:g}", places)
         values = [each.value for each in places.values()]
         left.plot(list(places), values, "-", color=colour, lw=1.5, label=f"{scale:g}")
         top = max(places, key=lambda place: places[place].value)

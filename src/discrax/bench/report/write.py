@@ -1,56 +1,69 @@
-"""The report of a run: its tables beside the printed ones and its figures, as one HTML page and as Markdown."""
+"""The report of a run: its tables beside the printed ones and its figures, as one HTML page, as Markdown and as CSV."""
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from textwrap import indent
 from typing import Any
 
 from discrax.bench.execute import store
-from discrax.bench.plan.cell import OF_SAMPLER
+from discrax.bench.execute.request import merge, requests_of
+from discrax.bench.plan.cell import OF_SAMPLER, Cell
 from discrax.bench.plan.printed import canonical
-from discrax.bench.plan.rows import Row
+from discrax.bench.plan.rows import Row, add_facts
 from discrax.bench.plan.suite import Figure, Size, Suite, Table, find
 from discrax.bench.report import plots
-from discrax.bench.report.grid import Entry, Grid, make_grid, markdown_table, number_text, ratio_text
+from discrax.bench.report.axes import Point
+from discrax.bench.report.grid import (
+    BEYOND_CHANCE,
+    VERDICTS,
+    Entry,
+    Grid,
+    make_grid,
+    markdown_table,
+    number_text,
+    ratio_text,
+)
 from discrax.bench.report.looks import Style, name_of
 from discrax.bench.report.looks import palette as palette_of
-from discrax.bench.report.page import Document, Failure, Plot, Section, anchor, render, svg_of
+from discrax.bench.report.numbers import value_text
+from discrax.bench.report.page import Document, Failure, Plot, Section, anchor, csv_of, render, svg_of
 from discrax.core.files import check_writable, write_whole
 
 
 def write_report(run_dir: str | Path, out: str | Path | None = None) -> tuple[Path, Path]:
-    """Writes the page and the Markdown of a run; says where they are.
+    """Writes the page and the Markdown of a run; says where they are. A folder beside them, *-csv, has all numbers.
 
     `out` is the page's file name (.html) or a folder; by default the folder is the run's own.
     """
     run_dir = Path(run_dir)
     out = run_dir if out is None else Path(out)
+    out = out.with_suffix(".html") if out == run_dir and run_dir.is_file() else out
     page = out if out.suffix == ".html" else out / "report.html"
     plain = page.with_suffix(".md")
     store.read_about(run_dir)  # a folder that is no run is said before one is made for the report
     check_writable(page)
     document = make_document(run_dir)
+    for section in document.sections:
+        for place, exhibit in enumerate(section.exhibits, 1):
+            write_whole(page.with_name(f"{page.stem}-csv") / f"{anchor(section.name, place)}.csv", csv_of(exhibit))
     return write_whole(page, render(document)), write_whole(plain, to_markdown(document))
 
 
 def make_document(run_dir: Path) -> Document:
     """What there is to show of a run."""
-    about, rows = store.read_about(run_dir), store.read_rows(run_dir)
+    about, rows = store.read_about(run_dir), add_facts(store.read_rows(run_dir))
     suites, size = suites_of(about), Size(about.get("size", Size.DEFAULT))
     planned = {suite.name: {cell.id: cell for cell in suite.cells(size)} for suite in suites}
     order = {id: place for place, id in enumerate(id for cells in planned.values() for id in cells)}
     rows.sort(key=lambda row: order.get(row["cell"], len(order)))
-    strangers = [row for row in rows if not any(row["cell"] in cells for cells in planned.values())]
     palette = palette_of(name_of(row["labels"], ("sampler", "weight_fn")) for row in rows)
 
     sections = []
+    by_suite = rows_by_suite(planned, rows)
     for suite in suites:
-        cells = planned[suite.name]
-        places = {_place_of(dict(cell.labels)) for cell in cells.values()}
-        mine = [row for row in rows if row["cell"] in cells]
-        mine += [row for row in strangers if _place_of(row["labels"]) in places]
+        cells, mine = planned[suite.name], by_suite[suite.name]
         done = {row["cell"]: row["status"] for row in mine}
         missing = [cell.name for cell in cells.values() if cell.id not in done]
         exhibits = tuple(
@@ -69,13 +82,23 @@ def make_document(run_dir: Path) -> Document:
     return Document(f"Benchmark: {', '.join(names)}", facts, tuple(sections), tuple(failed.values()))
 
 
+def rows_by_suite(planned: Mapping[str, Mapping[str, Cell]], rows: Sequence[Row]) -> dict[str, list[Row]]:
+    """Rows by suite, given each suite's cells by id; what is of no suite stands with whoever has its setting."""
+    strangers = [row for row in rows if not any(row["cell"] in cells for cells in planned.values())]
+    found = {}
+    for name, cells in planned.items():
+        places = {place_of(dict(cell.labels)) for cell in cells.values()}
+        found[name] = [row for row in rows if row["cell"] in cells]
+        found[name] += [row for row in strangers if place_of(row["labels"]) in places]
+    return found
+
+
 def suites_of(about: dict[str, Any]) -> list[Suite]:
-    """The suites of a run, shipped and in files, each once."""
-    names = [*about["suites"], *about.get("user_files", ())]
-    return list({suite.name: suite for name in names for suite in find(name)}.values())
+    """The suites of a run, shipped and in files, each once, with the cells that were asked for."""
+    return merge(requests_of(about), find)
 
 
-def _place_of(labels: dict[str, str]) -> frozenset[tuple[str, float | str]]:
+def place_of(labels: dict[str, str]) -> frozenset[tuple[str, float | str]]:
     """What is sampled, whatever the sampler: a user's sampler is shown where the suite's own stand."""
     return frozenset((name, canonical(value)) for name, value in labels.items() if name not in OF_SAMPLER)
 
@@ -87,9 +110,10 @@ def _exhibit(
         return make_grid(exhibit, rows)
     if exhibit.derive is not None:
         rows = exhibit.derive(list(rows))
-    options = {"missing": missing, "palette": palette} | dict(exhibit.options)
+    points: list[Point] = []
+    options = {"missing": missing, "palette": palette, "points": points} | dict(exhibit.options)
     figure = plots.draw(exhibit.kind, rows, options)
-    return Plot(exhibit.title, svg_of(figure, name, f"{exhibit.kind}: {exhibit.title}"))
+    return Plot(exhibit.title, svg_of(figure, name, f"{exhibit.kind}: {exhibit.title}"), tuple(points))
 
 
 def _facts(run_dir: Path, about: dict[str, Any], rows: Sequence[Row], num_missing: int) -> tuple[tuple[str, str], ...]:
@@ -106,6 +130,7 @@ def _facts(run_dir: Path, about: dict[str, Any], rows: Sequence[Row], num_missin
     return (
         ("run", run_dir.resolve().name),
         ("size", str(about.get("size", ""))),
+        *((("all cells with", _budget(about["budget"])),) if about.get("budget") else ()),
         *((("samplers put beside", samplers),) if samplers else ()),
         ("started", str(about.get("started", "")).replace("T", " ").replace("+00:00", " UTC")),
         ("device", ", ".join(sorted({row["device"] for row in cells if row["device"]})) or "-"),
@@ -113,17 +138,28 @@ def _facts(run_dir: Path, about: dict[str, Any], rows: Sequence[Row], num_missin
         ("time, sampling and warm-up", total("seconds", "warmup_seconds")),
         ("time, compilation", total("compile_seconds")),
         ("versions", ", ".join(f"{name} {version}" for name, version in versions.items())),
-        ("program", _programs([row.get("program") or "unknown" for row in cells])),
+        ("program", _programs(list(cells))),
     )
 
 
-def _programs(found: list[str]) -> str:
-    """One hash of sources and versions, or a warning that the cells are of several."""
-    counts = Counter(found)
-    if len(counts) < 2:
-        return next(iter(counts), "-")
-    told = ", ".join(f"{count} cells by {program}" for program, count in counts.most_common())
-    return f"several, so cells may not be comparable: {told}"
+def _budget(changes: dict[str, int]) -> str:
+    return ", ".join(f"{name} = {value:,}" for name, value in changes.items())
+
+
+def _programs(cells: Sequence[Row]) -> str:
+    """The hash of the engine, or a warning that cells are of several engines, or of several versions of their code."""
+    engines = Counter((row.get("program") or "unknown").partition("-")[0] for row in cells)
+    if len(engines) > 1:
+        told = ", ".join(f"{count} cells by {engine}" for engine, count in engines.most_common())
+        return f"several, so cells may not be comparable: {told}"
+    versions: dict[str, set[str]] = {}  # of what a cell calls
+    for row in cells:
+        versions.setdefault(store.calls_of(row["settings"]), set()).add(row.get("program") or "unknown")
+    changed = sorted({row["name"] for row in cells if len(versions[store.calls_of(row["settings"])]) > 1})
+    engine = next(iter(engines), "-")
+    if not changed:
+        return engine
+    return f"{engine}; the code of {len(changed)} cells changed between them: {', '.join(changed[:5])}"
 
 
 def _duration(seconds: float) -> str:
@@ -135,24 +171,17 @@ def _duration(seconds: float) -> str:
 
 
 def to_markdown(document: Document) -> str:
-    """The same as plain Markdown: ours / paper / ratio in each place; figures by title."""
+    """The same as plain Markdown: ours / print / ratio in each place, and the points of figures."""
     parts = [f"# {document.title}", "\n".join(f"- {name}: {value}" for name, value in document.facts)]
     if document.grids:
-        heads = ("table", "metric", "median ratio", "ratio >= 0.9")
-        parts += ["## Summary", markdown_table(heads, map(_summary, document.grids))]
+        heads = ("table", "metric", "median ratio", *VERDICTS.values(), "too short", "failed", "not run")
+        parts += ["## Summary", _HOW, markdown_table(heads, map(_summary, document.grids))]
     for section in document.sections:
         parts += [f"## {section.name}", section.about]
-        for exhibit in section.exhibits:
+        for place, exhibit in enumerate(section.exhibits, 1):
             parts.append(f"### {exhibit.title}")
-            if isinstance(exhibit, Plot):
-                parts.append("A figure; it is on the HTML page.")
-                continue
-            parts.append(f"{exhibit.metric}: ours / paper / ratio" if exhibit.has_print else exhibit.metric)
-            heads = ("sampler", *(_column(exhibit, column) for column in exhibit.columns))
-            lines = ((" ".join(filter(None, line.head)), *map(_place, line.entries)) for line in exhibit.lines)
-            parts.append(markdown_table(heads, lines))
-            if exhibit.footnotes:
-                parts.append("\n".join(f"{place}. {text}" for place, text in enumerate(exhibit.footnotes, 1)))
+            parts += _grid_parts(exhibit) if isinstance(exhibit, Grid) else _plot_parts(exhibit)
+            parts.append(f"All numbers: `{anchor(section.name, place)}.csv`.")
     if document.failures:
         parts.append("## Failed cells")
     for failure in document.failures:
@@ -161,10 +190,36 @@ def to_markdown(document: Document) -> str:
     return "\n\n".join(parts) + "\n"
 
 
+_HOW = (
+    f"Within: at most {BEYOND_CHANCE:g} standard errors of the difference from print. ± is the standard error of ours, "
+    "over chains, instances or seeds. Print has the error that it prints, or half of its last digit; an ESS in print "
+    "also that of one reference state."
+)
+
+
+def _grid_parts(grid: Grid) -> list[str]:
+    heads = ("sampler", *(_column(grid, column) for column in grid.columns))
+    lines = ((" ".join(filter(None, line.head)), *map(_place, line.entries)) for line in grid.lines)
+    parts = [f"{grid.metric}: ours / paper / ratio" if grid.has_print else grid.metric, markdown_table(heads, lines)]
+    if grid.footnotes:
+        parts.append("\n".join(f"{place}. {text}" for place, text in enumerate(grid.footnotes, 1)))
+    return parts
+
+
+def _plot_parts(plot: Plot) -> list[str]:
+    parts = ["A figure, drawn on the HTML page." if plot.tables else "A figure without points; it is on the HTML page."]
+    for table in plot.tables:
+        parts += [table.title] if table.title else []
+        parts.append(markdown_table(table.heads, table.lines))
+    return parts + (["Some of the points."] if any(table.is_part for table in plot.tables) else [])
+
+
 def _summary(grid: Grid) -> tuple[str, ...]:
     ratio = grid.median_ratio
-    share = f"{grid.num_at_par} of {len(grid.ratios)}" if grid.compares and grid.ratios else "-"
-    return grid.title, grid.metric, "-" if ratio is None else ratio_text(ratio), share
+    counts = [grid.count_verdict(verdict) for verdict in VERDICTS]
+    counts += [grid.count(status) for status in ("too short", "failed", "missing")]
+    said = ["-" if count is None else str(count) for count in counts]
+    return grid.title, grid.metric, "-" if ratio is None else ratio_text(ratio), *said
 
 
 def _column(grid: Grid, column: Sequence[str]) -> str:
@@ -175,7 +230,12 @@ def _place(entry: Entry) -> str:
     if entry.ours is None:
         printed = f" / {number_text(entry.paper)}" if entry.paper is not None else ""
         return ("failed" if entry.status == "failed" else "-") + printed
-    text = number_text(entry.ours) + (f" ± {number_text(entry.std)}" if entry.std is not None else "")
-    if entry.ratio is not None:
-        text += f" / {number_text(entry.paper)} / {ratio_text(entry.ratio)}"
-    return text + (f" [{entry.footnote}]" if entry.footnote else "") + (" unexplained" if entry.is_unexplained else "")
+    text = value_text(entry.ours, entry.error)
+    if entry.status == "too short":
+        return f"{text} too short ({number_text(entry.times)} autocorrelation times)"
+    if entry.paper is not None:
+        text += f" / {number_text(entry.paper)}" + (f" / {ratio_text(entry.ratio)}" if entry.ratio is not None else "")
+    said = [f"[{entry.footnote}]"] if entry.footnote else []
+    said += [entry.side] if entry.verdict in ("tested", "unexplained") else []
+    said += [entry.verdict] if entry.verdict in ("unexplained", "no error") else []
+    return " ".join([text, *said])

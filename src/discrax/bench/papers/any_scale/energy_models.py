@@ -55,6 +55,7 @@ def best_of_grid(rows: list[Row]) -> list[Row]:
     figure(
         "Acceptance of AB at fixed (sigma, alpha)", "heat", metric="acceptance", panels=("dataset",),
     ),
+    unequal="AB at a fixed (sigma, alpha) has no warm-up",
 )  # fmt: skip
 def figure04(size: Size) -> Iterator[Cell]:
     for data in data_sets(size):

@@ -28,7 +28,7 @@ def figure05(size: Size) -> Iterator[Cell]:
 
 def _snapshots(names: Iterable[str], size: Size) -> Iterator[Cell]:
     for data in names:
-        for name, sampler in discs.SAMPLERS.items():
+        for name, sampler in discs.TUNED.items():
             yield Cell(
                 labels=(("task", "deep-ebm"), ("dataset", data), ("sampler", name)),
                 target=network(data, size),

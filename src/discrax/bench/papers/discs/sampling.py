@@ -1,11 +1,13 @@
 """Goshvadi et al. (2023), "DISCS: a benchmark for discrete sampling": the sampling experiments.
 
 Every sampler is tuned to its acceptance rate; outside of sweeps also by a search for the scale with the longest jumps
-(`*-search`). Figures are drawn per 10,000 queries and per second.
+(`*-search`). Figures are drawn per 10,000 queries and per second. Two kinds of rows are not the paper's: "(per rate)"
+counts the time of DLMC in units of 1 / Z(x), where the paper's is a number; "Gibbs (chromatic)" and "Gibbs (layers)"
+redraw all sites in a step, colour by colour of the target's graph or by the layers of an RBM.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from discrax.bench.plan.cell import Budget, Call, Cell, call
 from discrax.bench.plan.rows import only
@@ -21,19 +23,33 @@ SAMPLERS = {
     "DLMC": call("discrax.samplers:dlmc"),
     "DLMCf": call("discrax.samplers:dlmcf"),
 }
+# As the paper has them: the time of DLMC is a number, the same at all states.
+TUNED = SAMPLERS | {
+    "DLMC": call("discrax.samplers:dlmc", per_rate=False),
+    "DLMCf": call("discrax.samplers:dlmcf", per_rate=False),
+}
+_OURS = {
+    "DLMC (per rate)": call("discrax.samplers:dlmc"),
+    "DLMCf (per rate)": call("discrax.samplers:dlmcf"),
+}
+_TOO_MANY = ("BG-2",)  # of 256 levels: 65,536 joint states a step
 _SEARCH, _PATHS = "discrax.bench.papers.rules:StepSearch", (1.0, 10.0, 100.0)
 _SEARCHES = {name: call(_SEARCH, values=_PATHS) for name in ("GWG", "PAS")}
 _SEARCHES |= {name: call(_SEARCH) for name in ("DMALA", "DLMC", "DLMCf")}
-_LONG, _SHORT = 1_000_000, 100_000  # steps of the paper, in sweeps and elsewhere; half are burn-in
+_LONG, SHORT = 1_000_000, 100_000  # steps of the paper, in sweeps and elsewhere; half are burn-in
+# A step reads and writes about ten numbers of four bytes a site and level of a chain; an H200 moves about 2e12 bytes a
+# second, so this many take about twenty seconds. Small targets are bound by the start of programs: some 10,000 steps a
+# second.
+_CODES, _STEPS = 1e12, 200_000
 
 
 def budget(effort: Size, sites: int, paper_steps: int) -> Budget:
-    """As many steps as the size of the target allows; sites count once per level beyond two."""
+    """The most that a cell may run; sites count once per level beyond two. A cell ends when its statistics are good."""
     if effort is Size.PAPER:
         return Budget(100, paper_steps // 2, paper_steps // 2)
     if effort is Size.DEFAULT:
-        steps = int(min(5_000, max(500, 2e8 / (100 * sites))))
-        return Budget(100, steps, steps)
+        most = min(paper_steps // 2, _STEPS, max(2_000, int(_CODES / (100 * sites))))
+        return Budget(100, min(20_000, max(1_000, most // 4)), most)
     steps = int(min(250, max(30, 4e6 / (4 * sites))))
     return Budget(4, steps, steps)
 
@@ -47,23 +63,21 @@ def model(
     paper_steps: int = _LONG,
     with_search: bool = False,
     without: Sequence[str] = (),
-    init: Call | None = None,
+    scan: str = "chromatic",
 ) -> Iterator[Cell]:
-    """All samplers on a target."""
-    for name, built in SAMPLERS.items():
-        if name in without:
-            continue
-        choices: list[tuple[str, Any]] = [(name, "auto")]
-        if with_search and name in _SEARCHES:
-            choices.append((f"{name}-search", _SEARCHES[name]))
-        for shown, adaptation in choices:
+    """All samplers on a target, with the same budget; `scan` is that of Gibbs sampling of all sites."""
+    rows: dict[str, tuple[Call, Any]] = {name: (built, "auto") for name, built in (TUNED | _OURS).items()}
+    rows[f"Gibbs ({scan})"] = (call("discrax.samplers:gibbs", scan=scan), None)
+    if with_search:
+        rows |= {f"{name}-search": (TUNED[name], search) for name, search in _SEARCHES.items()}
+    for name, (built, adaptation) in rows.items():
+        if name not in without:
             yield Cell(
-                labels=(*labels.items(), ("sampler", shown)),
+                labels=(*labels.items(), ("sampler", name)),
                 target=made,
                 sampler=built,
                 budget=budget(effort, sites, paper_steps),
                 adaptation=adaptation,
-                init=init,
                 is_timed=True,
             )
 
@@ -77,15 +91,70 @@ def sweep(title: str, task: str, x: str) -> list[Figure]:
     return [figure(f"{what}, {title}", **shared, y=metric, logx=True, logy=True) for metric, what in _ESS.items()]
 
 
-def comparison(title: str, task: str, *panels: str) -> list[Figure]:
-    """Two figures: ESS per query and per second of all samplers, side by side."""
-    shared = {"kind": "bars", "derive": only(task=task), "panels": panels, "hue": ("sampler",)}
+def comparison(title: str, task: str, *panels: str, hue: str = "sampler") -> list[Figure]:
+    """Two figures: ESS per query and per second of all samplers, or of what another label says, side by side."""
+    shared = {"kind": "bars", "derive": only(task=task), "panels": panels, "hue": (hue,)}
     return [figure(f"{what}, {title}", metric=metric, **shared) for metric, what in _ESS.items()]
 
 
 def _ising(side: int, temperature: str) -> Call:
     coupling, mean, spread = {"high": (0.5, 0.5, 1.5), "low": (1.0, 1.0, 3.0)}[temperature]
-    return call("discrax.bench.experiments.models:ising_disc", side=side, coupling=coupling, mean=mean, spread=spread)
+    settings = {"side": side, "coupling": coupling, "mean": mean, "spread": spread}
+    return call("discrax.bench.papers.discs.targets:ising_in_field", **settings)
+
+
+def _potts(side: int, levels: int) -> Call:
+    settings = {"side": side, "num_levels": levels, "coupling": 1.0, "mean": 0.5, "spread": 1.5}
+    return call("discrax.bench.papers.discs.targets:potts_disc", **settings)
+
+
+def _bits(sites: int, spread: float) -> Call:
+    return call("discrax.bench.papers.discs.targets:normal_bernoulli", num_sites=sites, spread=spread)
+
+
+def _categories(sites: int, levels: int) -> Call:
+    settings = {"num_sites": sites, "num_levels": levels, "spread": 1.5}
+    return call("discrax.bench.papers.discs.targets:normal_categorical", **settings)
+
+
+def _fhmm(length: int, factors: int, levels: int) -> Call:
+    family = "FHMM" if levels == 2 else "CategoricalFHMM"
+    settings = {"seed": 0, "length": length, "num_factors": factors, "noise_variance": 4.0}
+    return call(f"discrax.targets:{family}.simulated", **settings, **({} if levels == 2 else {"num_levels": levels}))
+
+
+class Model(NamedTuple):
+    """A target that all samplers are compared on at one size."""
+
+    label: str  # the value of the label that tells the targets of a task apart
+    target: Call
+    sites: int  # as `budget` counts them
+
+
+# By task: the label that tells its targets apart, and they.
+MODELS: dict[str, tuple[str, tuple[Model, ...]]] = {
+    "bernoulli": ("temperature", (Model("high", _bits(10_000, 0.5), 10_000), Model("low", _bits(10_000, 1.5), 10_000))),
+    "categorical": ("levels", tuple(Model(str(c), _categories(2_000, c), 2_000 * c) for c in (4, 8))),
+    "ising": ("temperature", tuple(Model(each, _ising(50, each), 2_500) for each in ("high", "low"))),
+    "potts": ("levels", tuple(Model(str(c), _potts(30, c), 900 * c) for c in (4, 8))),
+    "fhmm": (
+        "kind",
+        (
+            Model("binary high", _fhmm(200, 50, 2), 10_000),
+            Model("binary low", _fhmm(1_000, 10, 2), 10_000),
+            *(Model(f"{c} levels", _fhmm(200, 10, c), 2_000 * c) for c in (4, 8)),
+        ),
+    ),
+}
+
+
+def models(task: str, effort: Size) -> Iterator[Cell]:
+    """All samplers on the targets of a task; a search for the longest jumps beside them where sites have two levels."""
+    label, its = MODELS[task]
+    for each in its:
+        labels = {"task": task, label: each.label}
+        search = not each.label[0].isdigit()
+        yield from model(labels, each.target, effort, each.sites, paper_steps=SHORT, with_search=search)
 
 
 @suite("discs/figure01", "Ising: ESS against the number of sites", *sweep("Ising", "ising-sizes", "sites"))
@@ -96,7 +165,12 @@ def figure01(effort: Size) -> Iterator[Cell]:
 
 
 BETAS = tuple(round(0.1607 + 0.04 * k, 4) for k in range(16))
-_INFORMED = {"GWG": "gwg", "PAS": "pas", "DMALA": "dmala", "DLMC": "dlmc"}
+INFORMED = ("GWG", "PAS", "DMALA", "DLMC", "DLMCf")
+
+
+def weighted(name: str, weight: str) -> Call:
+    """An informed sampler of the paper with another weight function."""
+    return call(TUNED[name].address, **dict(TUNED[name].arguments), balancing=weight)
 
 
 @suite(
@@ -110,32 +184,29 @@ _INFORMED = {"GWG": "gwg", "PAS": "pas", "DMALA": "dmala", "DLMC": "dlmc"}
 )  # fmt: skip
 def figure02(effort: Size) -> Iterator[Cell]:
     """Chains begin with all spins up: below the critical temperature a random start would freeze into domains."""
-    steps = {Size.QUICK: Budget(4, 150, 200), Size.DEFAULT: Budget(50, 2_000, 8_000)}
     for side in (50, 100):
         paper = {50: 400_000, 100: 1_000_000}[side]
+        most = Budget(4, 150, 200) if effort is Size.QUICK else budget(effort, side**2, paper)
         for beta in BETAS[::3] if effort is Size.QUICK else BETAS:
-            for name, built in _INFORMED.items():
+            labels = {"task": "ising-temperatures", "side": str(side), "beta": str(beta)}
+            settings: dict[str, Any] = {
+                "target": call("discrax.bench.papers.discs.targets:tempered_grid", side=side, beta=beta),
+                "budget": most,
+                "init": call("discrax.bench.papers.discs.targets:all_up"),
+            }
+            for name in INFORMED:
                 for shown, weight in (("sqrt(t)", "sqrt"), ("t/(t+1)", "ratio")):
-                    labels = {"task": "ising-temperatures", "side": str(side), "beta": str(beta), "sampler": name}
-                    yield Cell(
-                        labels=(*labels.items(), ("weight_fn", shown)),
-                        target=call("discrax.bench.papers.discs.targets:tempered_grid", side=side, beta=beta),
-                        sampler=call(f"discrax.samplers:{built}", balancing=weight),
-                        budget=steps.get(effort, Budget(100, paper // 2, paper // 2)),
-                        init=call("discrax.bench.papers.discs.targets:all_up"),
-                    )
-
-
-def _potts(side: int, levels: int) -> Call:
-    settings = {"side": side, "num_levels": levels, "coupling": 1.0, "mean": 0.5, "spread": 1.5}
-    return call("discrax.bench.papers.discs.targets:potts_disc", **settings)
+                    how = {"sampler": name, "weight_fn": shown}
+                    yield Cell((*labels.items(), *how.items()), sampler=weighted(name, weight), **settings)
+            gibbs = call("discrax.samplers:gibbs", scan="chromatic")
+            yield Cell((*labels.items(), ("sampler", "Gibbs (chromatic)")), sampler=gibbs, **settings)
 
 
 @suite("discs/figure03", "Potts: ESS against the number of levels", *sweep("Potts 30 x 30", "potts-levels", "levels"))
 def figure03(effort: Size) -> Iterator[Cell]:
     for levels in (4, 16, 64, 256):
         labels = {"task": "potts-levels", "levels": str(levels)}
-        without = ("BG-2",) if levels == 256 else ()  # 65,536 joint states a step
+        without = _TOO_MANY if levels == 256 else ()
         yield from model(labels, _potts(30, levels), effort, 900 * levels, without=without)
 
 
@@ -146,74 +217,67 @@ def figure03(effort: Size) -> Iterator[Cell]:
     *sweep("independent bits", "bernoulli-sizes", "sites"),
 )
 def figure07(effort: Size) -> Iterator[Cell]:
-    for temperature, spread in (("high", 0.5), ("low", 1.5)):
-        made = call("discrax.bench.papers.discs.targets:normal_bernoulli", num_sites=10_000, spread=spread)
-        labels = {"task": "bernoulli", "temperature": temperature}
-        yield from model(labels, made, effort, 10_000, paper_steps=_SHORT, with_search=True)
+    yield from models("bernoulli", effort)
     for sites in (2_000, 10_000, 100_000, 500_000):
-        made = call("discrax.bench.papers.discs.targets:normal_bernoulli", num_sites=sites, spread=1.5)
-        yield from model({"task": "bernoulli-sizes", "sites": str(sites)}, made, effort, sites)
+        yield from model({"task": "bernoulli-sizes", "sites": str(sites)}, _bits(sites, 1.5), effort, sites)
 
 
 @suite(
     "discs/figure08",
-    "independent categories: number of sites and of levels",
+    "independent categories: four and eight levels, number of sites and of levels",
+    *comparison("2,000 independent categories", "categorical", "levels"),
     *sweep("independent categories", "categorical-sizes", "sites"),
     *sweep("independent categories", "categorical-levels", "levels"),
 )
 def figure08(effort: Size) -> Iterator[Cell]:
-    def made(sites: int, levels: int) -> Call:
-        settings = {"num_sites": sites, "num_levels": levels, "spread": 1.5}
-        return call("discrax.bench.papers.discs.targets:normal_categorical", **settings)
-
+    yield from models("categorical", effort)
     for sites in (250, 2_000, 32_000, 512_000):
-        yield from model({"task": "categorical-sizes", "sites": str(sites)}, made(sites, 4), effort, 4 * sites)
+        yield from model({"task": "categorical-sizes", "sites": str(sites)}, _categories(sites, 4), effort, 4 * sites)
     for levels in (4, 16, 64, 256):
-        without = ("BG-2",) if levels == 256 else ()
         labels = {"task": "categorical-levels", "levels": str(levels)}
-        yield from model(labels, made(2_000, levels), effort, 2_000 * levels, without=without)
+        made, without = _categories(2_000, levels), _TOO_MANY if levels == 256 else ()
+        yield from model(labels, made, effort, 2_000 * levels, without=without)
 
 
 @suite("discs/figure09", "Ising 50 x 50: temperature", *comparison("Ising 50 x 50", "ising", "temperature"))
 def figure09(effort: Size) -> Iterator[Cell]:
-    for temperature in ("high", "low"):
-        labels = {"task": "ising", "temperature": temperature}
-        yield from model(labels, _ising(50, temperature), effort, 2_500, paper_steps=_SHORT, with_search=True)
+    yield from models("ising", effort)
 
 
-@suite("discs/figure10", "Potts: number of sites", *sweep("Potts, 4 levels", "potts-sizes", "sites"))
+@suite(
+    "discs/figure10",
+    "Potts: four and eight levels, number of sites",
+    *comparison("Potts 30 x 30", "potts", "levels"),
+    *sweep("Potts, 4 levels", "potts-sizes", "sites"),
+)
 def figure10(effort: Size) -> Iterator[Cell]:
+    yield from models("potts", effort)
     for side in (10, 30, 100, 300):
         yield from model({"task": "potts-sizes", "sites": str(side**2)}, _potts(side, 4), effort, 4 * side**2)
 
 
 @suite("discs/figure11", "factorial hidden Markov models, binary and categorical", *comparison("FHMM", "fhmm", "kind"))
 def figure11(effort: Size) -> Iterator[Cell]:
-    for kind, length, factors in (("binary high", 200, 50), ("binary low", 1_000, 10)):
-        made = call("discrax.targets:FHMM.simulated", seed=0, length=length, num_factors=factors, noise_variance=4.0)
-        labels = {"task": "fhmm", "kind": kind}
-        yield from model(labels, made, effort, length * factors, paper_steps=_SHORT, with_search=True)
-    for levels in (4, 8):
-        settings = {"seed": 0, "length": 200, "num_factors": 10, "num_levels": levels, "noise_variance": 4.0}
-        made = call("discrax.targets:CategoricalFHMM.simulated", **settings)
-        labels = {"task": "fhmm", "kind": f"{levels} levels"}
-        yield from model(labels, made, effort, 2_000 * levels, paper_steps=_SHORT)
+    yield from models("fhmm", effort)
 
 
 @suite("discs/figure16", "RBMs, binary and categorical", *comparison("RBM", "rbm", "kind"))
 def figure16(effort: Size) -> Iterator[Cell]:
-    """The small ones ship with the package; those with more hidden units are trained on the user's data."""
+    """The binary one of 25 hidden units ships with the package; the others are trained on the user's MNIST and
+    Fashion-MNIST, and without these data their cells say what is missing.
+    """
     short = {"num_images": 5_000, "num_gibbs": 10} if effort is Size.QUICK else {}
+    fashion = "discrax.bench.papers.discs.targets:fashion_rbm"
     made = {
         "binary 25": call("discrax.targets:RBM.pretrained"),
         "binary 200": call("discrax.bench.experiments.models:mnist_rbm", num_hidden=200, **short),
-        "4 levels": call("discrax.targets:CategoricalRBM.pretrained"),
-        "8 levels": call("discrax.bench.papers.discs.targets:fashion_rbm", num_levels=8, num_hidden=50, **short),
+        "4 levels": call(fashion, num_levels=4, num_hidden=100, **short),
+        "8 levels": call(fashion, num_levels=8, num_hidden=100, **short),
     }
     for kind, target in made.items():
         sites = 784 * (1 if kind.startswith("binary") else int(kind[0]))
-        labels = {"task": "rbm", "kind": kind}
-        yield from model(labels, target, effort, sites, paper_steps=_SHORT, with_search=kind == "binary 25")
+        how: dict[str, Any] = {"with_search": kind == "binary 25", "scan": "layers"}
+        yield from model({"task": "rbm", "kind": kind}, target, effort, sites, paper_steps=SHORT, **how)
 
 
 ALIASES = {

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
-from discrax.bench.papers.discs.tasks import DENSITIES, INSTANCES, LARGE_MIS, NETWORKS, SEARCH, small_mis
+from discrax.bench.papers.discs.tasks import DENSITIES, INSTANCES, LARGE_MIS, NETWORK_NAMES, NETWORKS, SEARCH, small_mis
 from discrax.bench.plan.cell import Budget, Call, Cell, call
 from discrax.bench.plan.printed import find_printed
 from discrax.bench.plan.rows import Row, name_panels, relabel
@@ -22,12 +22,14 @@ def _default_cell(labels: tuple[tuple[str, str], ...], instances: Call, seconds:
     )
 
 
-def _columns(**metrics: str) -> Callable[[list[Row]], list[Row]]:
-    """Several metrics as the columns of one table: rows with a metric `value` and its name as the label `what`."""
+def columns(metrics: dict[str, str]) -> Callable[[list[Row]], list[Row]]:
+    """Several metrics, by what they are called, as the columns of one table: rows with a metric `value` and the label
+    `what`.
+    """
 
     def derive(rows: list[Row]) -> list[Row]:
         return [
-            relabel(row, what=name.replace("_", " ")) | {"metric": "value", "std": None}
+            relabel(row, what=name) | {"metric": "value", "std": None}
             for name, metric in metrics.items()
             for row in rows
             if row["metric"] == metric and row["x"] is None
@@ -42,7 +44,9 @@ def _columns(**metrics: str) -> Callable[[list[Row]], list[Row]]:
     Table(
         "Cut beside the best known",
         "", 0, "value", "value", ("what",), rows=("graph", "sampler"),
-        derive=_columns(found="size", best_known="reference", short_of_it_in_percent="gap_percent", seconds="time_s"),
+        derive=columns({
+            "found": "size", "best known": "reference", "short of it in percent": "gap_percent", "seconds": "time_s",
+        }),
     ),
     figure(
         "How much is missing to the best known cut, in percent",
@@ -70,9 +74,9 @@ def _printed_for_pas(rows: list[Row], number: int, ours: str, printed: str, what
 
 def _beside_pas(rows: list[Row]) -> list[Row]:
     return [
-        *_columns(found="size", standard_error="standard_error")(rows),
+        *columns({"found": "size", "standard error": "standard_error"})(rows),
         *_printed_for_pas(rows, 5, "size", "set_size_lower_bound", "printed for PAS"),
-        *_columns(seconds="time_s", instances="instances")(rows),
+        *columns({"seconds": "time_s", "instances": "instances"})(rows),
     ]
 
 
@@ -94,11 +98,11 @@ def mis_solve(size: Size) -> Iterator[Cell]:
 
 def _parts_beside_pas(rows: list[Row]) -> list[Row]:
     return [
-        *_columns(share_of_edges_cut="edge_cut_ratio")(rows),
-        *_printed_for_pas(rows, 8, "edge_cut_ratio", "edge_cut_ratio", "cut, printed for PAS"),
-        *_columns(balanceness="balanceness")(rows),
-        *_printed_for_pas(rows, 8, "balanceness", "balanceness", "balanceness, printed for PAS"),
-        *_columns(seconds="time_s")(rows),
+        *columns({"share of edges cut": "edge_cut_ratio_repaired"})(rows),
+        *_printed_for_pas(rows, 8, "edge_cut_ratio_repaired", "edge_cut_ratio", "cut, printed for PAS"),
+        *columns({"balanceness": "balanceness_repaired"})(rows),
+        *_printed_for_pas(rows, 8, "balanceness_repaired", "balanceness", "balanceness, printed for PAS"),
+        *columns({"seconds": "time_s"})(rows),
     ]
 
 
@@ -113,4 +117,5 @@ def _parts_beside_pas(rows: list[Row]) -> list[Row]:
 def partition_solve(size: Size) -> Iterator[Cell]:
     seconds = {Size.QUICK: 2.0, Size.DEFAULT: 10.0, Size.PAPER: 60.0}[size]
     for task in NETWORKS:
-        yield _default_cell(task.labels, task.instances(1), seconds)
+        network = NETWORK_NAMES[dict(task.labels)["graph"]]
+        yield _default_cell(task.labels, call(f"{INSTANCES}:partition", network=network), seconds)

@@ -3,8 +3,10 @@
 import numpy as np
 
 from discrax import targets
-from discrax.bench.experiments.models import half_disc, trained_rbm
+from discrax.bench.experiments.models import disc, ising_disc, trained_rbm
 from discrax.core.target import Target, Tempered
+
+RADIUS = float(1 / np.sqrt(8))  # of the disc of the field, in units of the side: p / (2 sqrt 2), as the text has it
 
 
 def normal_bernoulli(num_sites: int, spread: float, seed: int = 0) -> Target:
@@ -17,10 +19,15 @@ def normal_categorical(num_sites: int, num_levels: int, spread: float, seed: int
     return targets.Independent(spread * np.random.default_rng(seed).normal(size=(num_sites, num_levels)))
 
 
+def ising_in_field(side: int, coupling: float, mean: float, spread: float, seed: int = 0) -> Target:
+    """The lattice in a field +-mean + U(-spread, spread), + inside the paper's disc."""
+    return ising_disc(side, coupling, mean, spread, seed, RADIUS)
+
+
 def potts_disc(side: int, num_levels: int, coupling: float, mean: float, spread: float, seed: int = 0) -> Target:
     """Field +-mean + U(-spread, spread) of every site and level."""
     noise = np.random.default_rng(seed).uniform(-spread, spread, (side, side, num_levels))
-    return targets.Potts.lattice((side, side), num_levels, coupling, mean * half_disc(side)[..., None] + noise)
+    return targets.Potts.lattice((side, side), num_levels, coupling, mean * disc(side, RADIUS)[..., None] + noise)
 
 
 def fashion_rbm(

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from discrax.bench.experiments.ess import ess_numbers, movement
+from discrax.bench.experiments.ess import ess_numbers, mix, movement
 from discrax.bench.plan.cell import Call, Cell
 from discrax.bench.plan.measure import Measure, Number, target_of
 from discrax.exact import law
@@ -40,7 +40,7 @@ def _measure(errors: Callable[[Cell], Callable], *, first_sites: int | None = No
         statistic = _distance_to_start(result.draws if first_sites is None else result.draws[..., :first_sites])
         return [
             *movement(cell, result),
-            *ess_numbers(cell, result, statistic, "positive_pairs", per_chain=True),
+            *ess_numbers(result, mix(result, statistic, "positive_pairs"), per_chain=True),
             *_over_time(result, errors(cell)),
         ]
 

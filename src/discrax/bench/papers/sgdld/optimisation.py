@@ -169,7 +169,7 @@ _METHODS = {
         "", 0, "over_optimum_percent", "over_optimum_percent", ("num_axc_units",), rows=("sampler",),
     ),
     Table(
-        "How much the error is above that of the best placement, and the standard error of this mean over circuits",
+        "How much the error is above that of the best placement",
         "", 0, "excess_error", "excess_error", ("num_axc_units",), rows=("sampler",),
     ),
 )  # fmt: skip

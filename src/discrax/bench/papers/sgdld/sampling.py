@@ -141,6 +141,7 @@ def _against_rows(title: str, metric: str, ylabel: str) -> Figure:
     )  # fmt: skip
 
 
+_ROWS = "chains look at equally many rows of the data, not steps"
 _EFFORT = {Size.DEFAULT: (30, 1), Size.PAPER: (100, 5)}  # passes over the data, seeds
 _ERROR = _against_rows("Error of the marginals", "marginal_error", "L1 error")
 _RHAT = _against_rows("Gelman-Rubin statistic of the states visited", "rhat", "R-hat")
@@ -151,6 +152,7 @@ _WEIGHTED = _against_rows("Gelman-Rubin statistic of weighted draws", "weighted_
     "sgdld/figure03",
     "which of 18 coefficients, 9 columns that stand twice, are on: 100,000 rows in mini-batches of 625 and 100",
     _ERROR,
+    unequal=_ROWS,
 )
 def figure03(size: Size) -> Iterator[Cell]:
     if size is Size.QUICK:
@@ -163,6 +165,7 @@ def figure03(size: Size) -> Iterator[Cell]:
     "sgdld/figure06",
     "which of 50 coefficients, 25 columns that stand twice, are on: 100,000 rows in mini-batches of 1,000",
     _ERROR,
+    unequal=_ROWS,
 )
 def figure06(size: Size) -> Iterator[Cell]:
     if size is Size.QUICK:
@@ -204,6 +207,7 @@ def figure01(size: Size) -> Iterator[Cell]:
     "sgdld/control-variates",
     "what control variates around the mode buy: the same mini-batches with and without them, in 18 coefficients",
     _ERROR,
+    unequal=_ROWS,
 )
 def control_variates(size: Size) -> Iterator[Cell]:
     rows, distinct = (5_000, 4) if size is Size.QUICK else (100_000, 9)

@@ -1,0 +1,42 @@
+"""Goshvadi et al. (2023), "DISCS", appendix A.1: weight functions of the informed samplers, models of figures 7-11.
+
+The paper's text names the study and the four functions; its figures show it model by model, and so do these suites,
+apart from the others so that those stay readable.
+"""
+
+from collections.abc import Iterator
+
+from discrax.bench.papers.discs import sampling as discs
+from discrax.bench.plan.cell import Cell
+from discrax.bench.plan.suite import Size, Suite, suite
+
+WEIGHTS = {"sqrt(t)": "sqrt", "t/(t+1)": "ratio", "min(1,t)": "min", "max(1,t)": "max"}
+
+
+def _weights(task: str, title: str) -> Suite:
+    label, its = discs.MODELS[task]
+
+    def cells(effort: Size) -> Iterator[Cell]:
+        for each in its:
+            for name in discs.INFORMED:
+                for shown, weight in WEIGHTS.items():
+                    labels = {"task": f"{task}-weights", label: each.label, "sampler": name, "weight_fn": shown}
+                    yield Cell(
+                        labels=tuple(labels.items()),
+                        target=each.target,
+                        sampler=discs.weighted(name, weight),
+                        budget=discs.budget(effort, each.sites, discs.SHORT),
+                        is_timed=True,
+                    )
+
+    exhibits = discs.comparison(title, f"{task}-weights", label, "sampler", hue="weight_fn")
+    return suite(f"discs/weights-{task}", f"four weight functions, {title}", *exhibits)(cells)
+
+
+bernoulli = _weights("bernoulli", "independent bits")
+categorical = _weights("categorical", "2,000 independent categories")
+ising = _weights("ising", "Ising 50 x 50")
+potts = _weights("potts", "Potts 30 x 30")
+fhmm = _weights("fhmm", "FHMM")
+
+ALIASES = {"discs/weights": tuple(f"discs/weights-{task}" for task in discs.MODELS)}
