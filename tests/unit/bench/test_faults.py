@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from discrax.bench.execute import cells as measure
-from discrax.bench.execute import program, store
+from discrax.bench.execute import program, stages, store
 from discrax.bench.execute.executors import Done
 from discrax.bench.execute.run import run_suites
 from discrax.bench.plan.cell import Budget, Cell, call
@@ -178,10 +178,10 @@ def test_incomplete_results_are_no_rows(monkeypatch):
 
     cell = Cell((("sampler", "x"),), call("discrax.bench.experiments.models:bernoulli", num_sites=4, low=0.2),
                 call("discrax.samplers:rwm"), Budget(1, 1, 1))  # fmt: skip
-    monkeypatch.setattr(measure, "sample", lambda *_, **__: Part())
+    monkeypatch.setattr(stages, "sample", lambda *_, **__: Part())
     with pytest.raises(KeyboardInterrupt):
         measure.run_cell(cell)
-    monkeypatch.setattr(measure, "sample_together", lambda *_, **__: [Part(), Part()])
+    monkeypatch.setattr(stages, "sample_together", lambda *_, **__: [Part(), Part()])
     with pytest.raises(KeyboardInterrupt):
         measure.run_cells([cell, cell])
 
