@@ -31,11 +31,13 @@ def selected(cases: Iterable[tuple], is_quick: Callable[..., bool], times: int =
     return [case if is_quick(*case) else pytest.param(*case, marks=pytest.mark.slow) for case in kept]
 
 
-def check(kernel: dx.Kernel, target: dx.Target, key: Key[Array, ""], num_sweeps: int = 12) -> dx.exact.Verdict:
+def check(
+    kernel: dx.Kernel, target: dx.Target, key: Key[Array, ""], num_sweeps: int = 12, num_chains: int = NUM_CHAINS
+) -> dx.exact.Verdict:
     """Convergence may take as many steps as a sampler of one site a step needs for `num_sweeps` sweeps."""
     num_steps = num_sweeps * int(target.space.num_free)
     return dx.exact.check_kernel(
-        kernel, target, key=key, num_chains=NUM_CHAINS, num_convergence_steps=num_steps, threshold=THRESHOLD
+        kernel, target, key=key, num_chains=num_chains, num_convergence_steps=num_steps, threshold=THRESHOLD
     )
 
 
@@ -46,4 +48,5 @@ def assert_exact(kernel: dx.Kernel, target: dx.Target, key: Key[Array, ""], num_
 
 def invariance_p_value(kernel: dx.Kernel, target: dx.Target, key: Key[Array, ""]) -> float:
     """The answer to the first question alone, where the second would take too long or has no meaning."""
-    return dx.exact.check_kernel(kernel, target, key=key, num_convergence_steps=1).invariance_p_value
+    verdict = dx.exact.check_kernel(kernel, target, key=key, num_chains=NUM_CHAINS, num_convergence_steps=1)
+    return verdict.invariance_p_value
