@@ -93,7 +93,7 @@ def test_with_one_place_the_gradient_tells_every_change_exactly(small_model):
     target = Infilling(small_model, ONE_PLACE)
     x = jnp.array([4], target.space.dtype)
     found = jax.jit(lambda x: evaluate(target, x))(x)
-    values = log_probs(small_model, target.tokens)[0, target.places[0], target.words]
+    values = log_probs(small_model, target.tokens[: target.length])[0, target.places[0], target.words]
     np.testing.assert_allclose(found.ratios[0], values - values[4], atol=1e-5)
     assert np.ptp(values) > 1
 
@@ -117,7 +117,7 @@ def test_the_gradient_reaches_every_word_through_the_other_places(small_model):
 def test_starts_are_draws_of_the_model_with_all_places_masked(small_model):
     target = Infilling(small_model, SENTENCE)
     draws = np.asarray(target.draw(jax.random.key(1), 4000))
-    log_p = log_probs(small_model, target.tokens)[0][np.ix_(target.places, target.words)]
+    log_p = log_probs(small_model, target.tokens[: target.length])[0][np.ix_(target.places, target.words)]
     for site in range(2):
         counts = np.bincount(draws[:, site], minlength=target.space.num_levels)
         likely = np.exp(log_p[site]) > 5e-3
@@ -126,7 +126,7 @@ def test_starts_are_draws_of_the_model_with_all_places_masked(small_model):
 
 
 def check_softmax(small_model, target, codes) -> None:
-    log_p = log_probs(small_model, target.tokens)[0, target.places[0], target.words]
+    log_p = log_probs(small_model, target.tokens[: target.length])[0, target.places[0], target.words]
     p = np.exp(log_p) / np.exp(log_p).sum()
     counts = np.bincount(codes, minlength=len(p))
     likely = p > 5e-3
