@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
-from discrax.bench.papers.discs.tasks import DENSITIES, INSTANCES, LARGE_MIS, NETWORK_NAMES, NETWORKS, SEARCH, small_mis
+from discrax.bench.papers.discs.tasks import DENSITIES, INSTANCES, LARGE_MIS, NETWORKS, SEARCH, small_mis
 from discrax.bench.plan.cell import Budget, Call, Cell, call
 from discrax.bench.plan.printed import find_printed
 from discrax.bench.plan.rows import Row, name_panels, relabel
@@ -117,5 +117,4 @@ def _parts_beside_pas(rows: list[Row]) -> list[Row]:
 def partition_solve(size: Size) -> Iterator[Cell]:
     seconds = {Size.QUICK: 2.0, Size.DEFAULT: 10.0, Size.PAPER: 60.0}[size]
     for task in NETWORKS:
-        network = NETWORK_NAMES[dict(task.labels)["graph"]]
-        yield _default_cell(task.labels, call(f"{INSTANCES}:partition", network=network), seconds)
+        yield _default_cell(task.labels, task.instances(1), seconds)

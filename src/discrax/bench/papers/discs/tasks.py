@@ -197,11 +197,11 @@ NETWORK_NAMES = {  # in print, and here
 }  # fmt: skip
 
 
-def network(name: str, steps: int, hot: float, cold: float, like: tuple[int, int]) -> Task:
-    """Three parts of the graph of a network; `like` are the nodes and edges of its graph in print."""
+def network(name: str, steps: int, hot: float, cold: float) -> Task:
+    """Three parts of the graph of a network."""
     return Task(
         (("task", "balanced-graph-partition"), ("graph", name)),
-        lambda count: call(f"{INSTANCES}:partition", network=NETWORK_NAMES[name], like=like),
+        lambda count: call(f"{INSTANCES}:partition", network=NETWORK_NAMES[name]),
         {
             Size.QUICK: Effort(1, 4, 200 if name in ("ResNet", "Inception-v3") else 1_000),
             Size.DEFAULT: Effort(1, 32, steps // 5),
@@ -213,9 +213,9 @@ def network(name: str, steps: int, hot: float, cold: float, like: tuple[int, int
 
 
 NETWORKS = (
-    network("VGG", 800_000, 5.0, 0.25, like=(1_325, 2_036)),
-    network("MNIST-conv", 500_000, 5.0, 0.25, like=(414, 623)),
-    network("ResNet", 800_000, 2.0, 0.2, like=(20_586, 32_298)),
-    network("AlexNet", 500_000, 5.0, 0.25, like=(798, 1_198)),
-    network("Inception-v3", 800_000, 2.0, 0.3, like=(27_114, 40_875)),
+    network("VGG", 800_000, 5.0, 0.25),
+    network("MNIST-conv", 500_000, 5.0, 0.25),
+    network("ResNet", 800_000, 2.0, 0.2),
+    network("AlexNet", 500_000, 5.0, 0.25),
+    network("Inception-v3", 800_000, 2.0, 0.3),
 )
