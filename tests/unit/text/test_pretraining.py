@@ -22,7 +22,7 @@ def test_what_follows_what_is_learnt():
         jax.random.key(0), counting(40, 0), counting(8, 1), num_updates=240, every=80, learning_rate=3e-3, **_SETTINGS
     )
     assert found.updates == [80, 160, 240]
-    assert min(found.losses) < 0.5  # log(6) = 1.79 for one who knows only how often words come
+    assert min(found.losses) < 1  # log(6) = 1.79 for one who knows only how often words come
     assert found.losses[0] > min(found.losses)
 
 
