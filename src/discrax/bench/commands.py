@@ -1,6 +1,5 @@
 """`discrax bench list | run | report | compare | leaderboard | export`."""
 
-import ast
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -101,15 +100,14 @@ def run(
 
 def _assignments(name: str, texts: tuple[str, ...]) -> dict[str, Any]:
     """name=value of each text; a value that reads as a number is one."""
+    from discrax.bench.execute.samplers import parse_value
+
     found = {}
     for text in texts:
         key, separator, value = text.partition("=")
         if not separator:
             raise ValueError(f"{name} takes name=value, but got {text!r}.")
-        try:
-            found[key] = ast.literal_eval(value)
-        except (ValueError, SyntaxError):
-            found[key] = value
+        found[key] = parse_value(value)
     return found
 
 

@@ -204,10 +204,8 @@ def _remaining_jobs(jobs: Iterable[Job], done: Mapping[str, Standing]) -> list[J
 
 
 def _rest_of(batch: Batch, done: Mapping[str, Standing]) -> Batch:
-    rest, written = (
-        tuple(cell for cell in batch if cell.id not in done),
-        {done[c.id].batch for c in batch if c.id in done},
-    )
+    rest = tuple(cell for cell in batch if cell.id not in done)
+    written = {done[cell.id].batch for cell in batch if cell.id in done}
     return batch if rest and batch_id(batch) in written else rest
 
 

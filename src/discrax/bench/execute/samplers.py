@@ -70,15 +70,15 @@ def _sweep(text: str, inside: str) -> dict[str, list[Any]]:
     for part in filter(None, (part.strip() for part in inside.split(","))):
         name, separator, value = part.rpartition("=")
         if separator:
-            found[name.strip()] = [_value(value)]
+            found[name.strip()] = [parse_value(value)]
         elif found:
-            found[list(found)[-1]].append(_value(part))
+            found[list(found)[-1]].append(parse_value(part))
         else:
             raise ValueError(f"Settings of a sampler are name=value or name=value,value,..., but got {text!r}.")
     return found
 
 
-def _value(text: str) -> Any:
+def parse_value(text: str) -> Any:
     """A number, True, False or None; else the text itself."""
     try:
         return ast.literal_eval(text.strip())

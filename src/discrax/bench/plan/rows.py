@@ -5,17 +5,18 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from statistics import fmean, stdev
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 Row = dict[str, Any]
+Item, Place = TypeVar("Item"), TypeVar("Place")
 Derive = Callable[[list[Row]], list[Row]]
 
 
-def group_by(rows: Iterable[Row], place: Callable[[Row], Any]) -> dict[Any, list[Row]]:
-    """Rows by their place, in the order in which the places come."""
-    groups: dict[Any, list[Row]] = {}
-    for row in rows:
-        groups.setdefault(place(row), []).append(row)
+def group_by(items: Iterable[Item], place: Callable[[Item], Place]) -> dict[Place, list[Item]]:
+    """Rows, cells or the like by their place, in the order in which the places come."""
+    groups: dict[Place, list[Item]] = {}
+    for item in items:
+        groups.setdefault(place(item), []).append(item)
     return groups
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from discrax.bench.plan.cell import Cell, load_file
+from discrax.bench.plan.rows import group_by
 
 Task = tuple[tuple[str, str], ...]  # labels that say what is sampled
 
@@ -101,10 +102,7 @@ def suite(
 
 def tasks_of(cells: Iterable[Cell]) -> dict[Task, list[Cell]]:
     """Cells by their tasks, in the order in which these come."""
-    tasks: dict[Task, list[Cell]] = {}
-    for cell in cells:
-        tasks.setdefault(cell.task, []).append(cell)
-    return tasks
+    return group_by(cells, lambda cell: cell.task)
 
 
 def check_budgets(suite: Suite, cells: Sequence[Cell]) -> None:

@@ -156,13 +156,12 @@ def _names(firsts: dict[tuple, Row]) -> dict[tuple, str]:
         labels = {name: value for name, value in row["labels"].items() if name not in OF_SAMPLER and value}
         return " ".join(value if name == "task" else f"{name}={value}" for name, value in labels.items())
 
-    groups = group_by([{"key": key, "row": row} for key, row in firsts.items()], lambda each: short(each["row"]))
     names = {}
-    for name, members in groups.items():
-        for each in members:
-            paper, _, budget, device = each["key"]
-            alike = [other for other in members if other["key"][0] == paper]
-            names[each["key"]] = f"{name} ({_budget_text(budget, device)})" if len(alike) > 1 else name
+    for name, members in group_by(firsts, lambda key: short(firsts[key])).items():
+        for key in members:
+            paper, _, budget, device = key
+            alike = [other for other in members if other[0] == paper]
+            names[key] = f"{name} ({_budget_text(budget, device)})" if len(alike) > 1 else name
     return names
 
 
@@ -284,9 +283,9 @@ def _to_markdown(standings: Sequence[Standing], facts: Sequence[tuple[str, str]]
         parts += [f"## {board.name}", markdown_table(("sampler", "mean rank", "tasks", "first"), lines)]
         samplers = [each.sampler for each in order]
         samplers += dict.fromkeys(each.sampler for each in mine if each.sampler not in samplers)
-        for paper, inside in group_by([vars(each) for each in mine], lambda each: each["paper"]).items():
-            places = group_by(inside, lambda each: each["task"])
-            there = [name for name in samplers if any(each["sampler"] == name for each in inside)]
+        for paper, inside in group_by(mine, lambda each: each.paper).items():
+            places = group_by(inside, lambda each: each.task)
+            there = [name for name in samplers if any(each.sampler == name for each in inside)]
             table = ((task, *_line(group, there)) for task, group in places.items())
             parts += [f"### {board.name}: {paper}", markdown_table(("task", *there), table)]
     return "\n\n".join(parts) + "\n"
@@ -300,13 +299,13 @@ _HOW = (
 )
 
 
-def _line(group: Sequence[Row], samplers: Sequence[str]) -> list[str]:
-    found = {each["sampler"]: each for each in group}
+def _line(group: Sequence[Standing], samplers: Sequence[str]) -> list[str]:
+    found = {each.sampler: each for each in group}
 
-    def text(each: Row | None) -> str:
+    def text(each: Standing | None) -> str:
         if each is None:
             return ""
-        number = "" if each["value"] is None else value_text(each["value"], each["error"])
-        return f"{each['rank'] or each['status']}: {number}".removesuffix(": ")
+        number = "" if each.value is None else value_text(each.value, each.error)
+        return f"{each.rank or each.status}: {number}".removesuffix(": ")
 
     return [text(found.get(name)) for name in samplers]
