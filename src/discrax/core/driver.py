@@ -21,6 +21,9 @@ from discrax.core.layout import choose_layout, steps_in_a_turn
 from discrax.core.observers import Observer
 from discrax.core.target import Target
 
+_WORK_OF_A_CHUNK = {"cpu": 5e7}  # numbers that its steps touch: some hundredths of a second
+_WORK_ELSEWHERE = 1e9
+
 
 @runtime_checkable
 class Adapter(Protocol):
@@ -224,7 +227,8 @@ def chunk_length(num_draws: int, work_per_draw: float) -> int:
 
     A divisor of `num_draws` is preferred, since a shorter last chunk would be one more program to compile.
     """
-    ideal = int(np.clip(5e7 / work_per_draw, 1, 2000))
+    work = _WORK_OF_A_CHUNK.get(jax.default_backend(), _WORK_ELSEWHERE)
+    ideal = int(np.clip(work / work_per_draw, 1, 2000))
     if num_draws <= ideal:
         return max(1, num_draws)
     for length in range(ideal, max(1, ideal // 4), -1):

@@ -152,12 +152,12 @@ def _select(chunk: Progress, keep: Callable[[Array], Any] | bool) -> Progress:
     if keep is False:
         return chunk._replace(handed=tuple(handed[:1] for handed in chunk.handed))
     codes = [handed[1] for handed in chunk.handed]
-    program, more = compiled(keep_each, (codes,), {"keep": keep})
-    kept = zip(chunk.handed, program((codes,)), strict=True)
+    program, more = compiled(keep_each, (codes, keep), {})
+    kept = zip(chunk.handed, program((codes, keep)), strict=True)
     handed = tuple((stats, each) for (stats, _), each in kept)
     return chunk._replace(handed=handed, compile_seconds=chunk.compile_seconds + more)
 
 
-def keep_each(codes: list[Array], *, keep: Callable[[Array], Any]) -> list[Any]:
+def keep_each(codes: list[Array], keep: Callable[[Array], Any]) -> list[Any]:
     """What a user keeps of the codes of every draw, (draw, chain, *shape), run by run."""
     return [jax.vmap(jax.vmap(keep))(each) for each in codes]

@@ -110,11 +110,12 @@ def sample_on(
 
 def run_after(key: PRNGKeyArray, result: Result, num_done: int) -> Run:
     """The run of a result after its last step, which was the `num_done`-th with this key."""
-
-    def on_device(leaf: Any) -> Any:
-        return jnp.asarray(leaf) if isinstance(leaf, np.ndarray | np.generic) else leaf
-
-    states, kernel = jax.tree.map(on_device, (result.states, result.kernel))
+    states, kernel = on_device((result.states, result.kernel))
     ensemble = Ensemble(jnp.asarray(num_done, jnp.uint32), states, kernel)
     _, keys = chain_keys(key, result.num_chains)
     return Run((result.target,), result.target, keys, ensemble, states.x, ((),))
+
+
+def on_device(tree: Any) -> Any:
+    """With the arrays of NumPy as those of JAX."""
+    return jax.tree.map(lambda leaf: jnp.asarray(leaf) if isinstance(leaf, np.ndarray | np.generic) else leaf, tree)

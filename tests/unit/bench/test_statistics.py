@@ -14,7 +14,7 @@ from discrax.bench.execute.cells import run_cells
 from discrax.bench.experiments.ess import LONG_ENOUGH, mix, mixing, scalars
 from discrax.bench.plan.cell import Budget, Cell, call
 from discrax.core.kernel import Info, State
-from discrax.sampling.together import sample_on
+from discrax.sampling.together import run_after, sample_on
 
 HERE = __file__
 
@@ -115,7 +115,7 @@ def test_chains_that_disagree_are_too_short():
 
 @pytest.mark.slow
 def test_thinning_changes_what_is_kept_and_no_number_per_step(monkeypatch):
-    """A budget that cannot be enough: in seven stages, thinned by four on the way, or in one."""
+    """A budget that cannot be enough: in several stages, thinned on the way, or in one."""
     slow = call("discrax.bench.experiments.models:bernoulli", num_sites=60, low=0.2)
     never = call("discrax.bench.experiments.ess:mixing", error=1e-9)
     cell = make_cell(target=slow, budget=Budget(6, 0, 6_400), measure=never)
@@ -123,7 +123,7 @@ def test_thinning_changes_what_is_kept_and_no_number_per_step(monkeypatch):
     monkeypatch.setattr(stages, "FIRST", 6_400)
     whole = numbers_of(run_cells([cell])[0])
     monkeypatch.setattr(stages, "MOST", 1_600)
-    monkeypatch.setattr(stages, "FIRST", 100)
+    monkeypatch.setattr(stages, "FIRST", 160)
     thinned = numbers_of(run_cells([cell])[0])
     assert thinned["num_steps"] == whole["num_steps"] == 6_400
     for name in ("EJD", "acceptance", "evals_per_step", "queries_per_step"):
@@ -190,11 +190,15 @@ def test_a_step_is_charged_what_it_says(monkeypatch):
 # --- seconds ---------------------------------------------------------------------------------------------------------
 
 
+def half_a_second(run) -> float:
+    return 0.5
+
+
 def test_seconds_are_those_of_steps_alone(monkeypatch):
     asked = []
 
-    def seconds_per_step(key, result, num_done):
-        asked.append((result.num_chains, num_done))
+    def seconds_per_step(run):
+        asked.append((run.x.shape[0], int(run.ensemble.step)))
         return 0.5
 
     monkeypatch.setattr(execute, "seconds_per_step", seconds_per_step)
@@ -207,16 +211,48 @@ def test_seconds_are_those_of_steps_alone(monkeypatch):
     assert untimed["microseconds_per_step"] < 5e5
 
 
+def test_cells_put_aside_have_the_rows_of_those_that_are_timed_at_once(monkeypatch, tmp_path):
+    monkeypatch.setattr(execute, "seconds_per_step", half_a_second)
+    monkeypatch.setattr(timing, "seconds_per_step", half_a_second)
+    measure = call("discrax.bench.experiments.ess:mixing", per_chain=True)
+    cells = [make_cell(is_timed=True, seed=seed, budget=Budget(6, 20, 50), measure=measure) for seed in range(2)]
+    at_once = run_cells(cells, tmp_path)
+    assert timing.cells_aside(tmp_path, cells) == []
+    assert run_cells(cells, tmp_path, times=False) == [[], []]
+    assert timing.cells_aside(tmp_path, cells) == cells
+    (group,) = timing.seeds_apart(cells)
+    later = timing.time_cells(tmp_path, group)
+    for before, after in zip(at_once, later, strict=True):
+        assert [row["metric"] for row in before] == [row["metric"] for row in after]
+        for name in ("value", "std", "x"):
+            assert [row[name] for row in after] == pytest.approx([row[name] for row in before], nan_ok=True)
+
+
+def test_what_another_program_put_aside_is_measured_again(monkeypatch, tmp_path):
+    cell = make_cell(is_timed=True, budget=Budget(6, 20, 50))
+    run_cells([cell], tmp_path, times=False)
+    monkeypatch.setattr(timing, "program_of", lambda cell: "another")
+    assert timing.cells_aside(tmp_path, [cell]) == []
+    assert timing.cells_aside(tmp_path, [cell], of_any_program=True) == [cell]
+    (tmp_path / timing.UNTIMED / cell.id).write_bytes(b"half")
+    assert timing.cells_aside(tmp_path, [cell]) == []
+
+
+@pytest.mark.parametrize("name", sorted(dx.samplers.REGISTRY))
+def test_kernels_can_be_put_aside(name, tmp_path):
+    cell, kernel = make_cell(is_timed=True), dx.samplers.get_sampler(name).build()
+    timing.set_aside(tmp_path, cell, [], kernel)
+    assert timing.cells_aside(tmp_path, [cell]) == [cell]
+
+
 def test_the_best_of_three_counts_and_the_first_does_not(monkeypatch):
     left = [100.0, 0.06, *(0.06, 0.06), *(0.04, 0.03), *(0.9, 0.1)]
 
     def steps(length, chunk):
         return [SimpleNamespace(run=run, seconds=left.pop(0))]
 
-    run = SimpleNamespace(steps=steps)
-    monkeypatch.setattr(timing, "run_after", lambda *_: run)
-    result = SimpleNamespace(target=dx.targets.Bernoulli(np.full(10, 0.5)), num_chains=4)
-    assert timing.seconds_per_step(jax.random.key(0), result, 0) == pytest.approx(0.07 / 2 / timing._MOST)
+    run = SimpleNamespace(steps=steps, target=dx.targets.Bernoulli(np.full(10, 0.5)), x=np.zeros((4, 10)))
+    assert timing.seconds_per_step(run) == pytest.approx(0.07 / 2 / timing._MOST)
     assert not left
 
 
@@ -224,5 +260,5 @@ def test_a_step_takes_time():
     cell = make_cell(budget=Budget(2, 0, 30))
     (result,) = stages.sample_cells([cell], mixing(), lambda *_: None)
     before = replace(result).states.x
-    assert timing.seconds_per_step(jax.random.key(0), result, 30) > 0
+    assert timing.seconds_per_step(run_after(jax.random.key(0), result, 30)) > 0
     np.testing.assert_array_equal(result.states.x, before)

@@ -15,7 +15,7 @@ import jax
 from discrax.bench.execute.program import program_of
 from discrax.bench.execute.stages import Place, sample_cells
 from discrax.bench.execute.store import rows_of
-from discrax.bench.execute.timing import seconds_per_step
+from discrax.bench.execute.timing import Rows, powers_of_seconds, seconds_per_step, set_aside
 from discrax.bench.plan.cell import Cell
 from discrax.bench.plan.measure import (
     Experiment,
@@ -32,25 +32,28 @@ from discrax.sampling import Result
 from discrax.sampling.auto import default_adapter
 from discrax.sampling.run import work_per_step
 from discrax.sampling.stacking import structure_of
+from discrax.sampling.together import run_after
 
 BEGUN = "begun"  # the folder of cells that were begun, in that of a run
 _LONG = {"cpu": 5e9}  # numbers that the steps of a stage touch: about a minute
 _LONG_ELSEWHERE = 5e11
 
 
-def run_cells(cells: Sequence[Cell], folder: Path | None = None) -> list[list[dict[str, Any]]]:
+def run_cells(cells: Sequence[Cell], folder: Path | None = None, *, times: bool = True) -> list[Rows]:
     """The rows of each cell. Several cells are run as one program; if that fails, one by one.
 
-    Those that take long keep what they have below `folder`.
+    Those that take long keep what they have below `folder`. Without `times` those that are to be timed are put aside
+    there, and have no rows yet.
     """
+    aside = None if times else folder
     if len(cells) > 1:
         try:
-            return _run_together(cells, folder)
+            return _run_together(cells, folder, aside)
         except UnusableFile:
             raise
         except Exception:  # whose error it is, the single runs will tell
-            return [run_cell(cell, folder) for cell in cells]
-    return [run_cell(cell, folder) for cell in cells]
+            pass
+    return [run_cell(cell, folder, aside) for cell in cells]
 
 
 def begun_folder(folder: Path, cells: Sequence[Cell]) -> Path:
@@ -73,8 +76,8 @@ def _place(folder: Path | None, cells: Sequence[Cell]) -> Place:
     return place
 
 
-def run_cell(cell: Cell, folder: Path | None = None) -> list[dict[str, Any]]:
-    """The rows of a cell; one with a sentence if it fails."""
+def run_cell(cell: Cell, folder: Path | None = None, aside: Path | None = None) -> Rows:
+    """The rows of a cell; one with a sentence if it fails; none if it is put aside."""
     try:
         measure = cell.measure()
         if isinstance(measure, Experiment):
@@ -82,26 +85,33 @@ def run_cell(cell: Cell, folder: Path | None = None) -> list[dict[str, Any]]:
                 numbers, timing = measure.run(cell)
             return rows_of(cell, finite(numbers), timing)
         (result,) = sample_cells([cell], measure, _place(folder, [cell]))
-        return _rows(cell, measure, result)
+        return _rows(cell, measure, result, aside)
     except UnusableFile:  # no fault of the cell: it ends the run
         raise
     except Exception as error:
         return rows_of(cell, [], Timing(), _sentence(error))
 
 
-def _run_together(cells: Sequence[Cell], folder: Path | None) -> list[list[dict[str, Any]]]:
+def _run_together(cells: Sequence[Cell], folder: Path | None, aside: Path | None) -> list[Rows]:
     measure = cells[0].measure()
     results = sample_cells(cells, measure, _place(folder, cells))
-    return [_rows(cell, measure, result) for cell, result in zip(cells, results, strict=True)]
+    return [_rows(cell, measure, result, aside) for cell, result in zip(cells, results, strict=True)]
 
 
-def _rows(cell: Cell, measure: Measure, result: Result) -> list[dict[str, Any]]:
+def _rows(cell: Cell, measure: Measure, result: Result, aside: Path | None) -> Rows:
     timing = Timing(result.seconds, result.warmup_seconds, result.compile_seconds)
-    if cell.is_timed:  # alone, whoever it shared a program with
-        num_steps = result.num_draws * result.thinning
-        of_step = seconds_per_step(jax.random.key(cell.seed), result, cell.budget.num_warmup + num_steps)
-        result = replace(result, seconds=of_step * num_steps)
-    return rows_of(cell, finite(measure.numbers(cell, result)), timing)
+    num_steps = result.num_draws * result.thinning
+
+    def rows(seconds: float) -> Rows:
+        return rows_of(cell, finite(measure.numbers(cell, replace(result, seconds=seconds))), timing)
+
+    if not cell.is_timed:
+        return rows(result.seconds)
+    if aside is not None:
+        set_aside(aside, cell, powers_of_seconds(rows(num_steps), rows(2 * num_steps)), result.kernel)
+        return []
+    run = run_after(jax.random.key(cell.seed), result, cell.budget.num_warmup + num_steps)
+    return rows(num_steps * seconds_per_step(run))
 
 
 def _sentence(error: Exception) -> str:

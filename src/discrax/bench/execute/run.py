@@ -8,7 +8,7 @@ that a run in two parts gives the rows of one in one. A run takes more later: ot
 import hashlib
 import shutil
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from contextlib import AbstractContextManager, closing
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -27,6 +27,7 @@ from discrax.bench.execute.program import program_of
 from discrax.bench.execute.request import Request, make_request, requests_of
 from discrax.bench.execute.small_targets import prove
 from discrax.bench.execute.store import Standing
+from discrax.bench.execute.timing import UNTIMED, cells_aside, seeds_apart, time_cells
 from discrax.bench.plan.cell import Cell
 from discrax.bench.plan.measure import Timing, target_of
 from discrax.bench.plan.suite import Size, find
@@ -116,10 +117,15 @@ def run_suites(
             with interrupts.at_once():  # targets are built, which may take long
                 if check:
                     _prove_foreign(request, [cell for cell in cells if cell.id not in done])
-                jobs = _remaining_jobs(plan(cells, together, executor.name == "in-process"), done)
+                find_aside = partial(cells_aside, folder, cells, of_any_program=if_changed == "keep")
+                aside = {cell.id for cell in find_aside()} - set(done)
+                jobs = _remaining_jobs(plan(cells, together, executor.name == "in-process"), done, aside)
             _write_about(folder, requests)
-            display = Display(cells, done, stale, progress)
-            _work_on(jobs, executor, folder, display, stale, interrupts)
+            is_alone = executor.name == "in-process" and getattr(executor, "workers", 1) == 1
+            with Display(cells, done, stale, progress) as display:
+                _work_on(partial(work, str(folder), is_alone), jobs, executor, folder, display, interrupts)
+                untimed = [(group,) for group in seeds_apart(find_aside())]
+                _work_on(partial(time_job, str(folder)), untimed, executor, folder, display, interrupts)
         except KeyboardInterrupt:
             is_complete = False
         after = _standings(folder, cells)
@@ -152,9 +158,14 @@ def _prove_foreign(request: Request, cells: Sequence[Cell]) -> None:
 
 
 def _work_on(
-    jobs: list[Job], executor: Executor, folder: Path, display: "Display", stale: dict[str, int], interrupts: Interrupts
+    doing: "partial[Outcome]",
+    jobs: list[Job],
+    executor: Executor,
+    folder: Path,
+    display: "Display",
+    interrupts: Interrupts,
 ) -> None:
-    with closing(executor.run(partial(work, str(folder)), jobs)) as results, display:
+    with closing(executor.run(doing, jobs)) as results:
         while True:
             with interrupts.at_once():
                 finished = next(results, None)
@@ -165,7 +176,7 @@ def _work_on(
             # A signal to all processes ends the workers as well: that is no failure of their cells.
             interrupts.raise_if_requested()
             if finished.error is not None:  # the worker is gone: the cells it had not written are rows all the same
-                for cell in _lost_cells(finished.job, store.read_standings(folder), stale):
+                for cell in _lost_cells(folder, finished.job, display.stale, doing.func is work):
                     store.write_rows(folder, store.rows_of(cell, [], Timing(), finished.error))
             display.update(folder)
 
@@ -194,17 +205,20 @@ def _cells_of_other_programs(
     return found
 
 
-def _remaining_jobs(jobs: Iterable[Job], done: Mapping[str, Standing]) -> list[Job]:
+def _remaining_jobs(jobs: Iterable[Job], done: Mapping[str, Standing], aside: Set[str]) -> list[Job]:
     """The batches that are not done, of those to which a run was added the cells that are not.
 
-    A batch of which a part was written when the run was killed is run whole: so its rows are those of a run without it.
+    Those whose cells are put `aside` are to be timed only. A batch of which a part was written when the run was killed
+    is run whole: so its rows are those of a run without it.
     """
-    left = [tuple(rest for batch in job if (rest := _rest_of(batch, done))) for job in jobs]
+    left = [tuple(rest for batch in job if (rest := _rest_of(batch, done, aside))) for job in jobs]
     return [job for job in left if job]
 
 
-def _rest_of(batch: Batch, done: Mapping[str, Standing]) -> Batch:
+def _rest_of(batch: Batch, done: Mapping[str, Standing], aside: Set[str]) -> Batch:
     rest = tuple(cell for cell in batch if cell.id not in done)
+    if all(cell.id in aside for cell in rest):
+        return ()
     written = {done[cell.id].batch for cell in batch if cell.id in done}
     return batch if rest and batch_id(batch) in written else rest
 
@@ -253,14 +267,18 @@ class Outcome(NamedTuple):
     unwritten: str | None = None  # why rows could not be written, which ends the run
 
 
-def work(folder: str, job: Job) -> Outcome:
-    """Runs the batches of a job and writes their rows; a signal waits until those that are measured are written."""
+def work(folder: str, times: bool, job: Job) -> Outcome:
+    """Runs the batches of a job and writes their rows; a signal waits until those that are measured are written.
+
+    Without `times` cells whose seconds are compared are put aside.
+    """
     count = 0
     with Interrupts() as interrupts:
         for batch in job:
             try:
-                for rows in run_cells(batch, Path(folder)):
-                    store.write_rows(Path(folder), [row | {"batch": batch_id(batch)} for row in rows])
+                for rows in run_cells(batch, Path(folder), times=times):
+                    if rows:
+                        store.write_rows(Path(folder), [row | {"batch": batch_id(batch)} for row in rows])
                     count += 1
                 shutil.rmtree(begun_folder(Path(folder), batch), ignore_errors=True)
             except UnusableFile as error:
@@ -269,9 +287,24 @@ def work(folder: str, job: Job) -> Outcome:
     return Outcome(count)
 
 
-def _lost_cells(job: Job, standings: dict[str, Standing], stale: dict[str, int]) -> list[Cell]:
+def time_job(folder: str, job: Job) -> Outcome:
+    """Times cells that have their statistics, and writes their rows."""
+    for batch in job:
+        try:
+            for rows in time_cells(Path(folder), batch):
+                store.write_rows(Path(folder), rows)
+                (Path(folder) / UNTIMED / rows[0]["cell"]).unlink(missing_ok=True)
+        except UnusableFile as error:
+            return Outcome(0, str(error))
+    return Outcome(sum(map(len, job)))
+
+
+def _lost_cells(folder: Path, job: Job, stale: Mapping[str, int], may_be_aside: bool) -> list[Cell]:
+    standings = store.read_standings(folder)
     fresh = {key for key, standing in standings.items() if standing.written != stale.get(key)}
-    return [cell for batch in job for cell in batch if cell.id not in fresh]
+    lost = [cell for batch in job for cell in batch if cell.id not in fresh]
+    aside = cells_aside(folder, lost, of_any_program=True) if may_be_aside else []
+    return [cell for cell in lost if cell not in aside]
 
 
 def _requests(folder: Path, request: Request) -> list[Request]:
@@ -313,7 +346,7 @@ class Display(AbstractContextManager):
 
     def __init__(self, cells: Sequence[Cell], done: dict[str, Standing], stale: dict[str, int], progress: bool | None):
         self._total, self._done = len(cells), {key: standing.is_failed for key, standing in done.items()}
-        self._stale = stale  # files of cells that are run again, and when they were written
+        self.stale = stale  # files of cells that are run again, and when they were written
         self._names = {cell.id: cell.name for cell in cells}
         self._begin, self._before = time.perf_counter(), len(self._done)
         self._live, self._lines = None, plain_lines(progress)
@@ -337,7 +370,7 @@ class Display(AbstractContextManager):
         for path in (folder / store.ROWS).glob("*.parquet"):
             if path.stem not in self._done and path.stem in self._names:
                 standing = store.read_standing(path)
-                if standing is not None and standing.written != self._stale.get(path.stem):
+                if standing is not None and standing.written != self.stale.get(path.stem):
                     self._done[path.stem] = standing.is_failed
         if self._live:
             self._live.update(self._line())

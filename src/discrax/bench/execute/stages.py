@@ -1,10 +1,10 @@
 """Chains of cells in stages: they go on until their measure has enough of them, at most for their budget.
 
 The first stage is `FIRST` draws, and every other doubles the steps. When there would be more than `MOST` draws a chain,
-every fourth is kept, and from there on a draw is four times as many steps: steps grow, what is kept does not. A cell
-has the draws of the stage after which it had enough. Those that share its program go on; when half of them are done,
-without it. Every length of a chunk and every thinning is a program to compile, so all stages are of whole quarters of
-the first, and what a budget has left beyond them is not used.
+every sixteenth is kept, and from there on a draw is sixteen times as many steps: steps grow, what is kept does not. A
+cell has the draws of the stage after which it had enough. Those that share its program go on; when half of them are
+done and a stage takes longer than compiling, without it. Every length of a chunk and every thinning is a program to
+compile, so all stages are of whole sixteenths of the first, and what a budget has left beyond them is not used.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,8 +22,9 @@ from discrax.sampling import Result, sample
 from discrax.sampling.run import work_per_step
 from discrax.sampling.together import sample_on, sample_together
 
-FIRST, MOST = 1_000, 4_000
-_FOURTH = 4
+FIRST, MOST = 4_000, 4_000
+_THINNER = 16
+_COMPILING = 5.0  # seconds
 _READ = ("draws", "kept", "stats", "warmup_draws", "warmup_stats")  # what may lie in a folder
 
 Place = Callable[[int, int], Path | None]  # of (stage, steps): where a stage keeps what it has
@@ -37,25 +38,26 @@ def sample_cells(cells: Sequence[Cell], measure: Measure, place: Place) -> list[
         return _begin(cells, keys, keep, budget.num_samples, place)
     begun = _begin(cells, keys, keep, min(FIRST, budget.num_samples), place)
     running = {i: replace(each, stats={}, warmup_stats={}) for i, each in enumerate(begun)}  # means are enough
-    most, stage, finished, quarter = budget.num_samples * budget.thinning, 0, {}, max(1, FIRST // 4)
+    most, stage, finished, part = budget.num_samples * budget.thinning, 0, {}, max(1, FIRST // _THINNER)
     while True:
         num_draws, thinning = next((each.num_draws, each.thinning) for each in running.values())
         done, is_full = num_draws * thinning, 2 * num_draws > MOST
-        thinning = _FOURTH * thinning if is_full else thinning
-        num_samples = min(done, most - done) // thinning // quarter * quarter
+        thinning = _THINNER * thinning if is_full else thinning
+        num_samples = min(done, most - done) // thinning // part * part
         for i, result in running.items():
             if i not in finished and (num_samples < 1 or measure.has_enough(result)):
                 finished[i] = result
         left = [i for i in running if i not in finished]
         if not left:
             return [finished[i] for i in range(len(cells))]
-        if 2 * len(left) <= len(running):  # a program for them alone pays
+        spent = max(each.seconds for each in running.values())  # as long as the next stage will take
+        if 2 * len(left) <= len(running) and spent > _COMPILING:  # a program for them alone pays
             running = {i: running[i] for i in left}
         stage += 1
         how = {"num_samples": num_samples, "thinning": thinning, "keep": keep}
         how |= {"num_done": budget.num_warmup + done, "folder": place(stage, num_samples * thinning)}
         work = len(running) * work_per_step(begun[0].target, budget.num_chains)
-        how |= {"chunk_size": chunk_length(quarter, work * thinning)}
+        how |= {"chunk_size": chunk_length(part, work * thinning)}
         before = [_thin(each) if is_full else each for each in running.values()]
         more = sample_on([keys[i] for i in running], before, **how)
         check_complete(*more)
@@ -80,10 +82,10 @@ def _begin(cells: Sequence[Cell], keys: Sequence[Any], keep: Any, num_samples: i
 
 
 def _thin(result: Result) -> Result:
-    """With every fourth draw."""
-    means = result.mean_stats | {"evals": _FOURTH * result.mean_stats["evals"]}  # of a draw, which is more steps now
-    kept = result.kept[:, _FOURTH - 1 :: _FOURTH]
-    return replace(result, kept=kept, mean_stats=means, num_draws=kept.shape[1], thinning=_FOURTH * result.thinning)
+    """With every sixteenth draw."""
+    means = result.mean_stats | {"evals": _THINNER * result.mean_stats["evals"]}  # of a draw, which is more steps now
+    kept = result.kept[:, _THINNER - 1 :: _THINNER]
+    return replace(result, kept=kept, mean_stats=means, num_draws=kept.shape[1], thinning=_THINNER * result.thinning)
 
 
 def _join(before: Result, more: Result) -> Result:

@@ -15,24 +15,31 @@ statistic differ more between chains than their ESS explains, the length in auto
 """
 
 import math
+import os
+import weakref
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Integer
 
 from discrax.bench.plan.cell import Cell
 from discrax.bench.plan.measure import Measure, Number
 from discrax.core.checks import number, whole
 from discrax.core.kernel import rated_knob
-from discrax.diagnostics import ess
+from discrax.diagnostics.ess import ess_of_centred
 from discrax.sampling import Result
 
 LONG_ENOUGH = 50  # autocorrelation times
 _REFERENCES = 30
 _ERROR = 0.03
+_FEWEST = 4  # draws that tell anything
+_FEW = 4  # references
 
 
 def mixing(
@@ -54,6 +61,9 @@ def mixing(
         return movement(cell, result) + ess_numbers(result, found, per_chain) + length_numbers(found)
 
     def has_enough(result: Result) -> bool:
+        few = _mix(result.kept[..., :_FEW], rule, _num_steps(result))
+        if 2 * few.autocorrelation_times < LONG_ENOUGH:  # which no other references would make enough
+            return False
         found = mix(result, result.kept, rule)
         return found.is_long_enough and found.relative_error <= error
 
@@ -63,7 +73,7 @@ def mixing(
     return Measure(keep, numbers, has_enough)
 
 
-@lru_cache(maxsize=256)  # the same function for the same shape, so that programs are shared
+@lru_cache(maxsize=16)
 def scalars(statistic: str, shape: tuple[int, ...], num_levels: int, num_references: int = _REFERENCES) -> Callable:
     """Scalars of the codes: their L1 distances to uniformly random states, which a seed fixes, or their sum."""
     if statistic not in ("distance", "sum"):
@@ -72,18 +82,32 @@ def scalars(statistic: str, shape: tuple[int, ...], num_levels: int, num_referen
     sites, most = math.prod(shape), math.prod(shape) * (num_levels - 1)
     kind = next(kind for kind in (np.int8, np.int16, np.int32) if most <= np.iinfo(kind).max)
     if statistic == "sum":
-        return lambda x: jnp.sum(x, dtype=jnp.int32)[None].astype(kind)
-    references = np.random.default_rng(0).integers(0, num_levels, (count, sites)).astype(np.int32)
+        return _Sum(kind)
+    references = np.random.default_rng(0).integers(0, num_levels, (count, sites))
+    return _Distances(jnp.asarray(references, jnp.uint8 if num_levels <= 256 else jnp.int32), num_levels, kind)
 
-    def distances(x):
-        codes = x.reshape(-1).astype(jnp.int32)
-        if num_levels > 2 or sites > 2**24:  # a float32 counts to 2^24
-            return jnp.sum(jnp.abs(codes - references), axis=-1).astype(kind)
+
+class _Sum(eqx.Module):
+    kind: Any = eqx.field(static=True)
+
+    def __call__(self, x: Integer[Array, "*shape"]) -> Integer[Array, "1"]:
+        return jnp.sum(x, dtype=jnp.int32)[None].astype(self.kind)
+
+
+class _Distances(eqx.Module):
+    """The references are an argument of the program, not a part of it: XLA takes minutes over large constants."""
+
+    references: Integer[Array, "references sites"]
+    num_levels: int = eqx.field(static=True)
+    kind: Any = eqx.field(static=True)
+
+    def __call__(self, x: Integer[Array, "*shape"]) -> Integer[Array, " references"]:
+        codes, references = x.reshape(-1).astype(jnp.int32), self.references.astype(jnp.int32)
+        if self.num_levels > 2 or codes.size > 2**24:  # a float32 counts to 2^24
+            return jax.lax.map(lambda r: jnp.sum(jnp.abs(codes - r)), references).astype(self.kind)
         # |x - r| = r + (1 - 2r) x, a product of matrices of all draws at once, exact since its entries are 0, 1 and -1
-        signed = jnp.asarray(1 - 2 * references, jnp.float32) @ codes.astype(jnp.float32)
-        return (references.sum(axis=-1) + signed.astype(jnp.int32)).astype(kind)
-
-    return distances
+        signed = (1 - 2 * references).astype(jnp.float32) @ codes.astype(jnp.float32)
+        return (references.sum(axis=-1) + signed.astype(jnp.int32)).astype(self.kind)
 
 
 class Mixing(NamedTuple):
@@ -110,19 +134,41 @@ class Mixing(NamedTuple):
 
 
 def mix(result: Result, values: np.ndarray, rule: str) -> Mixing:
-    """The ESS of scalars of the draws, (chain, draw) or (chain, draw, reference)."""
-    values = values if values.ndim == 3 else values[..., None]
+    """The ESS of scalars of the draws, (chain, draw) or (chain, draw, reference).
+
+    What was found is kept as long as the values are: whether they are enough and what they say is asked one by one.
+    """
+    key = (id(values), rule)
+    if key not in _known:
+        found = _mix(values if values.ndim == 3 else values[..., None], rule, _num_steps(result))
+        _known[key] = found
+        weakref.finalize(values, _known.pop, key, None)
+    return _known[key]
+
+
+_known: dict[tuple[int, str], Mixing] = {}
+
+
+def _mix(values: np.ndarray, rule: str, num_steps: int) -> Mixing:
+    """Of values (chain, draw, reference)."""
 
     def of_one(place: int) -> tuple[np.ndarray, float, float]:
         """The ESS of each chain, the variance of all draws, and that of the chains' means."""
         its = values[..., place].astype(np.float64)
-        return ess(its, rule), float(its.var()), float(its.mean(axis=1).var(ddof=1)) if len(its) > 1 else 0.0
+        means = its.mean(axis=1)
+        its -= means[:, None]
+        between = float(means.var(ddof=1)) if len(its) > 1 else 0.0
+        spread = float(np.square(its).mean() + means.var())
+        if its.shape[1] < _FEWEST:
+            return np.zeros(len(its)), spread, between
+        return ess_of_centred(its.astype(np.float32), rule), spread, between
 
-    with ThreadPoolExecutor() as pool:  # an accelerator waits for it, and a transform of Fourier's is one thread
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
+    with ThreadPoolExecutor(cores) as pool:  # an accelerator waits for it, and a transform of Fourier's is one thread
         found, spread, between = zip(*pool.map(of_one, range(values.shape[-1])), strict=True)
     effective = np.stack(found, axis=1)
     times = min(float(effective.mean()), sum(spread) / sum(between) if sum(between) > 0 else math.inf)
-    return Mixing(effective / _num_steps(result), times)
+    return Mixing(effective / num_steps, times)
 
 
 def _num_steps(result: Result) -> int:

@@ -38,9 +38,9 @@ _SEARCHES = {name: call(_SEARCH, values=_PATHS) for name in ("GWG", "PAS")}
 _SEARCHES |= {name: call(_SEARCH) for name in ("DMALA", "DLMC", "DLMCf")}
 _LONG, SHORT = 1_000_000, 100_000  # steps of the paper, in sweeps and elsewhere; half are burn-in
 # A step reads and writes about ten numbers of four bytes a site and level of a chain; an H200 moves about 2e12 bytes a
-# second, so this many take about twenty seconds. Small targets are bound by the start of programs: some 10,000 steps a
+# second, so this many take about five seconds. Small targets are bound by the start of kernels: some 60,000 steps a
 # second.
-_CODES, _STEPS = 1e12, 200_000
+_CODES, _STEPS = 2.5e11, 200_000
 
 
 def budget(effort: Size, sites: int, paper_steps: int) -> Budget:
