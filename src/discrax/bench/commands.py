@@ -138,16 +138,18 @@ def compare(first: Path, second: Path, /) -> None:
     Console().print(compare_runs(first, second))
 
 
-def export(folder: Path, out: Path, /) -> None:
-    """Writes all rows of a run to one small file, which `report` and `compare` read as a run.
+def export(folder: Path, out: Path, /, suites: tuple[str, ...] = ()) -> None:
+    """Writes the rows of a run to one small file, which `report` and `compare` read as a run.
 
     Args:
         folder: Of the run.
         out: A .parquet file; a .csv file is for others to read.
+        suites: Of the run those to write; all by default.
     """
     from discrax.bench.execute import store
+    from discrax.bench.execute.request import part_of
 
-    path = store.export(folder, out)
+    path = store.export(folder, out, *(part_of(store.read_about(folder), suites) if suites else ()))
     print(f"{path}: {path.stat().st_size / 1e6:.2f} MB")
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from discrax.bench.execute import small_targets, store
-from discrax.bench.execute.request import make_request, merge, requests_of
+from discrax.bench.execute.request import make_request, merge, part_of, requests_of
 from discrax.bench.execute.run import run_suites
 from discrax.bench.execute.samplers import parse_samplers
 from discrax.bench.plan.cell import Budget, Cell, call
@@ -270,6 +270,10 @@ def test_a_file_of_rows_is_a_run(files):
     assert store.export(run, files / "rows.csv").read_text().startswith('"cell","name","labels"')
     with pytest.raises(ValueError, match=r"a .parquet or a .csv file, but got 'rows.txt'"):
         store.export(run, files / "rows.txt")
+    part = store.export(run, files / "part.parquet", *part_of(store.read_about(run), [str(files / "suite.py")]))
+    assert store.read_rows(part) == store.read_rows(run)
+    with pytest.raises(ValueError, match=r"No cell is left by --only rwm side=2"):
+        store.export(run, files / "part.parquet", *part_of(store.read_about(run), ["discs/figure09"]))
     (files / "bad.parquet").write_bytes(b"PAR1")
     with pytest.raises(ValueError, match=r"bad.parquet cannot be read: it is damaged"):
         store.read_about(files / "bad.parquet")

@@ -6,7 +6,7 @@ of every sampler, with the budget and measure of the first task that was asked f
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
@@ -241,3 +241,11 @@ def _from_json(found: Mapping[str, Any]) -> Request:
         found.get("seeds", 1),
         found.get("is_checked", True),
     )
+
+
+def part_of(about: Mapping[str, Any], suites: Sequence[str]) -> tuple[dict[str, Any], set[str]]:
+    """What a run of these suites would say of itself, asked for as this run was, and the ids of its cells."""
+    names = make_request(suites, Size.DEFAULT).suites
+    parts = list(dict.fromkeys(replace(each, suites=names) for each in requests_of(dict(about))))
+    cells = {cell.id for each in parts for cell in each.cells()}
+    return dict(about) | {"suites": list(names), "requests": [asdict(each) for each in parts]}, cells

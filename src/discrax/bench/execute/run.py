@@ -167,8 +167,12 @@ def _work_on(
 ) -> None:
     with closing(executor.run(doing, jobs)) as results:
         while True:
-            with interrupts.at_once():
-                finished = next(results, None)
+            try:
+                with interrupts.at_once():
+                    finished = next(results, None)
+            except RuntimeError:  # what a lock of Python's says when a signal meets it half open
+                interrupts.raise_if_requested()
+                raise
             if finished is None:
                 return
             if finished.outcome is not None and finished.outcome.unwritten is not None:

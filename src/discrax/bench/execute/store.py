@@ -6,7 +6,7 @@ Parquet file with all its rows (`export`), which is small enough to be kept besi
 
 import json
 import platform
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache
@@ -139,14 +139,23 @@ def calls_of(settings: str) -> str:
     return json.dumps([*addresses, found.get("sampler")])
 
 
-def export(run: str | Path, out: str | Path) -> Path:
-    """Writes all rows of a run to one file: Parquet, which is read as a run, or CSV, for others to read."""
+def export(
+    run: str | Path, out: str | Path, about: dict[str, Any] | None = None, cells: Container[str] | None = None
+) -> Path:
+    """Writes the rows of a run to one file: Parquet, which is read as a run, or CSV, for others to read.
+
+    All of them, or those of `cells` (their ids), of which the run.json would be `about`.
+    """
     import pyarrow as pa
     import pyarrow.csv
     import pyarrow.parquet as pq
 
-    out, about = Path(out), read_about(run)
-    rows = [row | {"labels": json.dumps(row["labels"])} for row in read_rows(run)]
+    out, about = Path(out), about or read_about(run)
+    rows = [
+        row | {"labels": json.dumps(row["labels"])} for row in read_rows(run) if cells is None or row["cell"] in cells
+    ]
+    if not rows:
+        raise ValueError(f"{run} has no row of {', '.join(about['suites'])}.")
     table = pa.Table.from_pylist(rows, schema=_schema())
     if out.suffix == ".csv":
         return write_whole(out, lambda file: pyarrow.csv.write_csv(table, file))
