@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from discrax.bench.execute import cells as measure
-from discrax.bench.execute import program, stages, store
+from discrax.bench.execute import program, run, stages, store
 from discrax.bench.execute.executors import Done
 from discrax.bench.execute.run import run_suites
 from discrax.bench.plan.cell import Budget, Cell, call
@@ -331,3 +331,15 @@ def test_numbers_of_a_row_name_its_program():
                 call("discrax.samplers:rwm"), Budget(1, 1, 1))  # fmt: skip
     (row,) = store.rows_of(cell, [Number("value", 1.0)], Timing())
     assert row["program"] == program.program_of(cell)
+
+
+def test_a_compiler_that_a_signal_ended_is_no_failure_of_its_cell(suite, tmp_path, monkeypatch):
+    """A signal to all processes also ends a compiler that a cell waits for, and then the cell fails."""
+
+    def fail(cells, folder, times):
+        signal.raise_signal(signal.SIGTERM)
+        return [store.rows_of(cell, [], Timing(), "the compiler ended") for cell in cells]
+
+    monkeypatch.setattr(run, "run_cells", fail)
+    report = again(suite, tmp_path / "run")
+    assert (report.failed, report.is_complete) == (0, False)

@@ -281,6 +281,8 @@ def work(folder: str, times: bool, job: Job) -> Outcome:
         for batch in job:
             try:
                 for rows in run_cells(batch, Path(folder), times=times):
+                    if rows and rows[0]["status"] == "failed":  # a signal that ended a compiler is no fault of the cell
+                        interrupts.raise_if_requested()
                     if rows:
                         store.write_rows(Path(folder), [row | {"batch": batch_id(batch)} for row in rows])
                     count += 1
