@@ -149,7 +149,8 @@ def export(folder: Path, out: Path, /, suites: tuple[str, ...] = ()) -> None:
     from discrax.bench.execute import store
     from discrax.bench.execute.request import part_of
 
-    path = store.export(folder, out, *(part_of(store.read_about(folder), suites) if suites else ()))
+    about, cells = part_of(store.read_about(folder), suites) if suites else (None, None)
+    path = store.export(folder, out, about, cells)
     print(f"{path}: {path.stat().st_size / 1e6:.2f} MB")
 
 

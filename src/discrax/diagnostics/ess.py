@@ -40,8 +40,8 @@ def _rho(centred: Float[np.ndarray, "*chains n"]) -> Float[np.ndarray, "*chains 
     """rho_k of values without their mean, in their precision; NaN where all of them are 0."""
     n = centred.shape[-1]
     size = scipy.fft.next_fast_len(2 * n - 1, real=True)
-    spectrum = scipy.fft.rfft(centred, size)
-    covariance = scipy.fft.irfft(spectrum.real**2 + spectrum.imag**2, size)[..., :n]
+    spectrum = np.asarray(scipy.fft.rfft(centred, size))
+    covariance = np.asarray(scipy.fft.irfft(spectrum.real**2 + spectrum.imag**2, size))[..., :n]
     covariance /= np.arange(n, 0, -1, dtype=covariance.dtype)
     with np.errstate(invalid="ignore", divide="ignore"):
         return covariance / covariance[..., :1]

@@ -44,7 +44,7 @@ class Plan(NamedTuple):
     def keep_of_draw(self) -> Callable[[Array], Any] | bool:
         """The user's function of a draw, or True."""
         keep = self.keep
-        if isinstance(keep, eqx.Module):  # what it reads are its arrays, which are arguments of the program
+        if callable(keep) and isinstance(keep, eqx.Module):  # what it reads are arguments of the program
             return keep
         # An identity of its own: a user's function may be unhashable, and what it reads may have changed.
         return (lambda x: keep(x)) if callable(keep) else True
