@@ -41,7 +41,8 @@ def _rho(centred: Float[np.ndarray, "*chains n"]) -> Float[np.ndarray, "*chains 
     n = centred.shape[-1]
     size = scipy.fft.next_fast_len(2 * n - 1, real=True)
     spectrum = np.asarray(scipy.fft.rfft(centred, size))
-    covariance = np.asarray(scipy.fft.irfft(spectrum.real**2 + spectrum.imag**2, size))[..., :n]
+    power = np.real(spectrum) ** 2 + np.imag(spectrum) ** 2
+    covariance = np.asarray(scipy.fft.irfft(power, size))[..., :n]
     covariance /= np.arange(n, 0, -1, dtype=covariance.dtype)
     with np.errstate(invalid="ignore", divide="ignore"):
         return covariance / covariance[..., :1]

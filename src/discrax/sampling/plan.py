@@ -1,7 +1,7 @@
 """How long a run is, and what is kept of it."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import equinox as eqx
 from jaxtyping import Array
@@ -45,7 +45,7 @@ class Plan(NamedTuple):
         """The user's function of a draw, or True."""
         keep = self.keep
         if callable(keep) and isinstance(keep, eqx.Module):  # what it reads are arguments of the program
-            return keep
+            return cast(Callable[[Array], Any], keep)
         # An identity of its own: a user's function may be unhashable, and what it reads may have changed.
         return (lambda x: keep(x)) if callable(keep) else True
 
