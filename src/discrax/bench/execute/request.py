@@ -40,8 +40,12 @@ class Request:
     is_checked: bool = True  # whether foreign kernels are proved before they run
 
     def cells(self) -> list[Cell]:
-        """All cells, each once; an error if `only` leaves nothing."""
+        """All cells, each once; an error if `only` leaves nothing, or if a part of it fits nothing."""
         suites = as_asked(self)
+        own = [cell for name in self.suites for suite in find(name) for cell in suite.cells(self.size)]
+        for text in self.only:
+            if not any(all(_is_wanted(cell, [text], of_sampler=each) for each in (True, False)) for cell in own):
+                raise ValueError(f"No cell fits --only {text}; {_what_there_is(self)}.")
         cells = {cell.id: cell for suite in suites for cell in suite.cells(self.size)}
         if not cells:
             raise ValueError(f"No cell is left by --only {' '.join(self.only)}; {_what_there_is(self)}.")
