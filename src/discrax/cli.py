@@ -52,6 +52,11 @@ def main() -> None:
 
 def run(arguments: list[str]) -> None:
     """Runs the command that the arguments name."""
+    if arguments == ["--version"]:
+        from discrax import __version__
+
+        print(f"discrax {__version__}")
+        return
     try:
         import tyro
     except ImportError as error:
