@@ -33,8 +33,7 @@ def lowest() -> list[str]:
     """A constraint for every declared dependency: its lower bound, for pip's `--constraint`."""
     table = project()
     declared = [*table["dependencies"], *(each for extra in table["optional-dependencies"].values() for each in extra)]
-    pairs = [found.groups() for each in declared if (found := re.match(r"([\w-]+)>=([\d.]+)", each))]
-    return [f"{name}~={bound}.0" if bound.count(".") == 1 else f"{name}=={bound}" for name, bound in pairs]
+    return ["==".join(found.groups()) for each in declared if (found := re.match(r"([\w-]+)>=([\d.]+)", each))]
 
 
 def run(*words: str | Path, cwd: Path) -> str:
