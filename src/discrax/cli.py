@@ -8,7 +8,7 @@ Exit codes, of every command:
 
 What --seed, --out, --json and --quiet mean is in `discrax.core.voice`. A shell completes commands and options after
 
-    eval "$(discrax completion bash)"        in ~/.bashrc; zsh and tcsh in the same way
+    eval "$(discrax completion bash)"        in ~/.bashrc; zsh in the same way, fish by `discrax completion fish | source`
 """
 
 import dis
@@ -130,7 +130,7 @@ def samplers(voice: Voice = Voice()) -> None:  # noqa: B008
     voice.show(("name", "what it is", "spaces", "weight functions"), rows)
 
 
-def completion(shell: Literal["bash", "zsh", "tcsh"], /) -> None:
+def completion(shell: Literal["bash", "zsh", "fish"], /) -> None:
     """Prints what makes a shell complete commands and options: eval "$(discrax completion bash)" in ~/.bashrc.
 
     Args:
