@@ -8,7 +8,7 @@ Exit codes, of every command:
 
 What --seed, --out, --json and --quiet mean is in `discrax.core.voice`. A shell completes commands and options after
 
-    eval "$(discrax completion bash)"        in ~/.bashrc; zsh in the same way, fish by `discrax completion fish | source`
+    eval "$(discrax completion bash)"        in ~/.bashrc; zsh in the same way, fish by a pipe into `source`
 """
 
 import dis
