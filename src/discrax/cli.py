@@ -6,7 +6,7 @@ Exit codes, of every command:
     1   it failed, or was interrupted before its end: a sentence on the error stream says why
     2   the command line cannot be read: an unknown command or option, or a value that is none
 
-What --seed, --out, --json and --quiet mean is in `discrax.core.voice`. A shell completes commands and options after
+What --seed, --out, --json and --quiet mean is in `discrax.voice`. A shell completes commands and options after
 
     eval "$(discrax completion bash)"        in ~/.bashrc; zsh in the same way, fish by a pipe into `source`
 """
@@ -21,7 +21,7 @@ from typing import Literal
 
 from discrax.core.interrupts import Interrupts
 from discrax.core.program_cache import keep_programs
-from discrax.core.voice import Voice, silenced
+from discrax.voice import Voice, silenced
 
 COMMANDS = {  # where each one is, and what it does; "+" has commands of its own
     "demo": ("discrax.demo:demo", "Samples an Ising model with six samplers, prints a table and saves a picture."),

@@ -13,11 +13,11 @@ from discrax.core.interrupts import Interrupts
 from discrax.core.kernel import Kernel
 from discrax.core.seeds import key_of
 from discrax.core.target import Target
-from discrax.core.voice import Voice
 from discrax.diagnostics import autocorrelation, ess
 from discrax.samplers import REGISTRY, gibbs, pas_exact
 from discrax.sampling import Result, sample
 from discrax.targets import Ising
+from discrax.voice import Voice
 
 STORY = {  # the six, and what a step of each does
     "rwm": "flips sites at random",

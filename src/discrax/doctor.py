@@ -10,7 +10,7 @@ from importlib import metadata
 from typing import Any
 
 import discrax
-from discrax.core.voice import Voice
+from discrax.voice import Voice
 
 CORE = ("jax", "jaxlib", "equinox", "jaxtyping", "numpy")
 EXTRAS = {  # what each adds

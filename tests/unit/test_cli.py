@@ -16,7 +16,7 @@ import discrax
 from discrax import cli
 from discrax.core import interrupts
 from discrax.core.seeds import key_of
-from discrax.core.voice import Voice
+from discrax.voice import Voice
 
 pytest.importorskip("tyro")
 

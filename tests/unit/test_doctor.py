@@ -10,7 +10,7 @@ import pytest
 
 import discrax
 from discrax import cli, doctor
-from discrax.core.voice import Voice
+from discrax.voice import Voice
 
 PYPROJECT = Path(__file__).parents[2] / "pyproject.toml"
 WELL = {"passed": True, "problem": None, "error": 0.01, "seconds": 1.0}

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import tyro
 
 from discrax.bench.plan.suite import Size, aliases, shipped_suites
-from discrax.core.voice import Voice, is_stdout
+from discrax.voice import Voice, is_stdout
 
 
 def list_suites(size: Size = Size.DEFAULT, /, voice: Voice = Voice()) -> None:  # noqa: B008

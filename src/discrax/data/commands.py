@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from discrax.core.files import whole_file
-from discrax.core.voice import Voice
 from discrax.data.folder import SOURCES, VARIABLE, data_files
 from discrax.data.originals import ORIGINALS, Original, check_original
+from discrax.voice import Voice
 
 _SECONDS = 60.0  # without a byte
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from discrax.core.voice import Voice
+from discrax.voice import Voice
 
 
 @dataclass(frozen=True)

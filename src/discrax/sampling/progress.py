@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from discrax.core.voice import is_silent
+from discrax.voice import is_silent
 
 _SECONDS_APART = 10.0
 

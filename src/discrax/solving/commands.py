@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from discrax.core.files import UnusableFile, check_writable
-from discrax.core.voice import Voice, is_stdout
+from discrax.voice import Voice, is_stdout
 
 PROBLEMS = ("mis", "clique", "maxcut", "partition", "qubo", "maxsat")
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from discrax.core.voice import Voice
+from discrax.voice import Voice
 
 
 def law(

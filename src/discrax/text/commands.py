@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
-from discrax.core.voice import Voice, as_json, is_stdout
+from discrax.voice import Voice, as_json, is_stdout
 
 
 # A command: each parameter is an option of the command line.
