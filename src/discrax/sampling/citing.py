@@ -1,10 +1,10 @@
 """What to cite for a result."""
 
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 
-import discrax
 from discrax.adaptation import AcceptanceReport
 from discrax.core.checks import describe
 from discrax.core.kernel import Kernel
@@ -75,8 +75,9 @@ def _is_shipped(machine: Any) -> bool:
 
 
 def _software() -> str:
+    version = import_module("discrax").__version__
     return (
         f"@software{{discrax,\n  author = {{{{The discrax authors}}}},\n"
         "  title = {{discrax: sampling in discrete spaces, in JAX}},\n"
-        f"  version = {{{discrax.__version__}}},\n}}"
+        f"  version = {{{version}}},\n}}"
     )
