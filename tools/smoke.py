@@ -8,6 +8,7 @@ import subprocess
 import sys
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
@@ -16,7 +17,7 @@ import discrax as dx
 
 KEY = jax.random.key(0)
 ISING = dx.targets.Ising.lattice((4, 4), coupling=0.3)
-SHORT = {"num_chains": 4, "num_warmup": 40, "num_samples": 100}
+SHORT: dict[str, Any] = {"num_chains": 4, "num_warmup": 40, "num_samples": 100}
 
 
 def command(*words: str) -> str:
@@ -93,7 +94,7 @@ def learn() -> None:
 def text() -> None:
     """Words are cut, and a small model learns and is kept."""
     lines = ["the cat sat on the mat .", "the dog sat on the cat ."] * 40
-    small = {
+    small: dict[str, Any] = {
         "vocabulary_size": 60,
         "hidden_size": 64,
         "num_layers": 1,
@@ -127,7 +128,7 @@ def dimod() -> None:
     from discrax.interop.dimod import DiscraxSampler
 
     bqm = others.BinaryQuadraticModel({"a": 1.0, "b": -1.0}, {("a", "b"): 0.5}, 0.0, "BINARY")
-    assert DiscraxSampler().sample(bqm, num_reads=2, num_sweeps=50, seed=1).first.energy == -1
+    assert DiscraxSampler().sample(bqm, num_reads=2, num_sweeps=50, seed=1).first.energy == -1  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def bench() -> None:

@@ -145,10 +145,10 @@ def completion(shell: Literal["bash", "zsh", "fish"], /) -> None:
         if name in houses:
             inner = SubcommandApp()
             for each, command in houses[name].items():
-                inner.command(_load(command) if isinstance(command, str) else command, name=each)
+                inner.command(_load(command) if isinstance(command, str) else command, name=each)  # pyright: ignore
             tree.command(inner, name=name)
         else:
-            tree.command(_load(place), name=name)
+            tree.command(_load(place), name=name)  # pyright: ignore
     tree.cli(prog="discrax", args=["--tyro-print-completion", shell], config=(OmitArgPrefixes,))
 
 
