@@ -109,10 +109,12 @@ def text() -> None:
 
 def solve() -> None:
     """A search site by site, and one of sets on a graph."""
+    from discrax.problems.readers import example
+
     q = -np.eye(12)
     assert dx.solve(KEY, dx.problems.QUBO(q), dx.searches.Sites(), num_steps=20).objective == -12
-    petersen = dx.problems.readers.example("petersen.clq")
-    assert dx.solve(KEY, dx.problems.MaxClique(petersen), num_steps=20).objective == 2
+    petersen = dx.problems.MaxClique(example("petersen.clq"))
+    assert dx.solve(KEY, petersen, num_steps=20).objective == 2
 
 
 def zarr() -> None:
