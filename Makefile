@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: demo test check test-slow bench clean
+.PHONY: demo test check test-slow wheel bench clean
 
 demo: $(INSTALLED)
 	$(BIN)/discrax demo
@@ -23,6 +23,10 @@ check: $(INSTALLED)
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports
 	$(BIN)/pyright
+
+# The wheel in clean environments: without extras, with each alone, with all. EXTRAS="core zarr" tries some.
+wheel: $(INSTALLED)
+	$(BIN)/python tools/try_wheel.py $(EXTRAS)
 
 bench: $(INSTALLED)
 	$(BIN)/pip install --quiet --editable ".[peers]"

@@ -1,4 +1,15 @@
-"""The command line: `discrax demo | samplers | data | solve | train | sample | infill | stochastic | bench`."""
+"""The command line: `discrax demo | doctor | samplers | data | solve | train | sample | infill | stochastic | bench`.
+
+Exit codes, of every command:
+
+    0   it is done; of `solve` also where a signal ended the search, since the best so far is a solution
+    1   it failed, or was interrupted before its end: a sentence on the error stream says why
+    2   the command line cannot be read: an unknown command or option, or a value that is none
+
+What --seed, --out, --json and --quiet mean is in `discrax.voice`. A shell completes commands and options after
+
+    eval "$(discrax completion bash)"        in ~/.bashrc; zsh in the same way, fish by a pipe into `source`
+"""
 
 import dis
 import sys
@@ -6,12 +17,16 @@ from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
 from types import TracebackType
+from typing import Literal
 
 from discrax.core.interrupts import Interrupts
 from discrax.core.program_cache import keep_programs
+from discrax.voice import Voice, silenced
 
 COMMANDS = {  # where each one is, and what it does; "+" has commands of its own
-    "demo": ("discrax.demo:demo", "Samples an Ising model with every sampler, prints a table and saves a picture."),
+    "demo": ("discrax.demo:demo", "Samples an Ising model with six samplers, prints a table and saves a picture."),
+    "doctor": ("discrax.doctor:doctor", "Says what is installed and missing, and tries whether sampling works here."),
+    "completion": ("discrax.cli:completion", "Prints what makes a shell complete commands and options."),
     "samplers": ("discrax.cli:samplers", "Lists the samplers there are."),
     "data": ("discrax.data.commands:data", "Lists the data sets: what is there, what is missing, where it can be had."),
     "solve": ("discrax.solving.commands:solve_file", "Solves a problem on a graph from a file."),
@@ -37,7 +52,7 @@ def main() -> None:
     sys.unraisablehook = lambda lost: None if isinstance(lost.exc_value, KeyboardInterrupt) else hook(lost)
     keep_programs()
     try:
-        with Interrupts(raises=True):
+        with Interrupts(raises=True), silenced("--quiet" in sys.argv):
             run(sys.argv[1:])
     except KeyboardInterrupt:
         sys.exit("discrax: interrupted.")
@@ -52,20 +67,28 @@ def main() -> None:
 
 def run(arguments: list[str]) -> None:
     """Runs the command that the arguments name."""
+    if arguments == ["--version"]:
+        from discrax import __version__
+
+        print(f"discrax {__version__}")
+        return
     try:
         import tyro
     except ImportError as error:
+        if arguments[:1] == ["doctor"]:  # who is to say what is missing
+            _load("discrax.doctor:doctor")(Voice(json="--json" in arguments, quiet="--quiet" in arguments))
+            return
         raise ImportError("The command line needs its extra: pip install 'discrax[cli]'.") from error
+    plain = (tyro.conf.OmitArgPrefixes,)  # --out, though it is a field of a group of options
     subcommands = tyro.extras.subcommand_cli_from_dict
     name, rest = (arguments[0], arguments[1:]) if arguments else ("", [])
     if name == "bench":
         _load("discrax.bench.commands:main")(rest or ["--help"])
     elif name == "stochastic":
         applications = {each: _load(place) for each, place in STOCHASTIC.items()}
-        subcommands(applications, prog="discrax stochastic", args=rest or ["--help"])
+        subcommands(applications, prog="discrax stochastic", args=rest or ["--help"], config=plain)
     elif name in COMMANDS:
-        options_as_they_are = (tyro.conf.OmitArgPrefixes,)  # --out, though it is a field of a group of options
-        tyro.cli(_load(COMMANDS[name][0]), prog=f"discrax {name}", args=rest, config=options_as_they_are)
+        tyro.cli(_load(COMMANDS[name][0]), prog=f"discrax {name}", args=rest, config=plain)
     else:  # help, or a mistake
         subcommands({each: _stub(about) for each, (_, about) in COMMANDS.items()}, prog="discrax", args=arguments)
 
@@ -85,18 +108,48 @@ def _stub(about: str) -> Callable[[], None]:
     return command
 
 
-def samplers() -> None:
-    """Lists the samplers there are."""
-    from rich.console import Console
-    from rich.table import Table
+def samplers(voice: Voice = Voice()) -> None:  # noqa: B008
+    """Lists the samplers there are.
 
+    Args:
+        voice: What is printed.
+    """
     from discrax.samplers import REGISTRY
 
-    table = Table("name", "what it is", "spaces", "weight functions")
-    for row in REGISTRY.values():
-        spaces = ", ".join(space.__name__ for space in row.spaces)
-        table.add_row(row.name, row.about, spaces, "yes" if row.takes_balancing else "")
-    Console().print(table)
+    found = [
+        {
+            "name": row.name,
+            "about": row.about,
+            "spaces": [space.__name__ for space in row.spaces],
+            "takes_balancing": row.takes_balancing,
+        }
+        for row in REGISTRY.values()
+    ]
+    voice.give(found)
+    rows = [(*row, ", ".join(spaces), "yes" if takes else "") for *row, spaces, takes in map(dict.values, found)]
+    voice.show(("name", "what it is", "spaces", "weight functions"), rows)
+
+
+def completion(shell: Literal["bash", "zsh", "fish"], /) -> None:
+    """Prints what makes a shell complete commands and options: eval "$(discrax completion bash)" in ~/.bashrc.
+
+    Args:
+        shell: Whose.
+    """
+    from tyro.conf import OmitArgPrefixes
+    from tyro.extras import SubcommandApp
+
+    # All commands in one tree: the only time that all of them are loaded.
+    tree, houses = SubcommandApp(), {"stochastic": STOCHASTIC, "bench": _load("discrax.bench.commands:commands")()}
+    for name, (place, _) in COMMANDS.items():
+        if name in houses:
+            inner = SubcommandApp()
+            for each, command in houses[name].items():
+                inner.command(_load(command) if isinstance(command, str) else command, name=each)  # pyright: ignore
+            tree.command(inner, name=name)
+        else:
+            tree.command(_load(place), name=name)  # pyright: ignore
+    tree.cli(prog="discrax", args=["--tyro-print-completion", shell], config=(OmitArgPrefixes,))
 
 
 def sentence(error: Exception) -> str | None:

@@ -1,9 +1,9 @@
-"""`discrax demo`: an Ising model, every sampler there is, a table and a picture."""
+"""`discrax demo`: six samplers on one Ising model, a table and a picture; `--all` has every sampler there is."""
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from jaxtyping import PRNGKeyArray
@@ -17,9 +17,27 @@ from discrax.diagnostics import autocorrelation, ess
 from discrax.samplers import REGISTRY, gibbs, pas_exact
 from discrax.sampling import Result, sample
 from discrax.targets import Ising
+from discrax.voice import Voice
 
-if TYPE_CHECKING:
-    from rich.console import Console
+STORY = {  # the six, and what a step of each does
+    "rwm": "flips sites at random",
+    "gibbs": "redraws one site",
+    "gwg": "flips sites chosen by gradients",
+    "pas": "flips a path of distinct sites",
+    "dmala": "moves all sites at once",
+    "dlmc": "moves all sites, for a time",
+}
+HEADINGS = ("sampler", "accepted", "jump", "ESS/step", "ESS/evaluation", "ESS/second")
+NEXT = """What to run next:
+  discrax demo --all                 every sampler, on the same model
+  discrax samplers                   what each of them is, and which spaces it takes
+  discrax solve --help               cuts, independent sets, cliques, QUBOs and formulas from files
+  discrax train --out run            an energy model of handwritten digits, which learns in minutes
+  discrax bench list                 the papers' experiments, our numbers beside theirs
+"""
+_COLUMNS = 7  # of pictures of spins, at most
+# Okabe and Ito's colours, which all eyes can tell apart.
+_COLOURS = ("#000000", "#E69F00", "#56B4E9", "#009E73", "#D55E00", "#CC79A7")
 
 
 @dataclass(frozen=True)
@@ -40,21 +58,18 @@ class Row:
         """Of the magnetisation, summed over chains; without a field its mean is 0."""
         return float(ess(self.magnetisation, mean=0.0).sum())
 
-    def cells(self) -> list[str]:
-        """The row of the table, in the order of `HEADINGS`."""
+    def numbers(self) -> dict[str, Any]:
+        """In the order of `HEADINGS`."""
         stats = self.result.stats
-        return [
-            self.name,
-            f"{stats['accept_prob'].mean():.3f}",
-            f"{stats['jump'].mean():.2f}",
-            f"{self.ess / stats['jump'].size:.2g}",
-            f"{self.ess / stats['evals'].sum():.2g}",
-            f"{self.ess / self.result.seconds:,.0f}",
-        ]
+        found = (stats["accept_prob"].mean(), stats["jump"].mean(), self.ess / stats["jump"].size)
+        found += (self.ess / stats["evals"].sum(), self.ess / self.result.seconds)
+        return dict(zip(HEADINGS, (self.name, *map(float, found)), strict=True))
 
-
-_COLUMNS = 7  # of pictures of spins
-HEADINGS = ("sampler", "accepted", "jump", "ESS/step", "ESS/evaluation", "ESS/second")
+    def cells(self) -> list[str]:
+        """The row of the table."""
+        name, *numbers = self.numbers().values()
+        forms = (".3f", ".2f", ".2g", ".2g", ",.0f")
+        return [name, *(format(number, form) for number, form in zip(numbers, forms, strict=True))]
 
 
 def candidates(target: Target) -> dict[str, str | Kernel]:
@@ -65,6 +80,7 @@ def candidates(target: Target) -> dict[str, str | Kernel]:
 
 
 def demo(
+    all: bool = False,
     side: int = 16,
     coupling: float = 0.3,
     num_chains: int = 16,
@@ -72,10 +88,12 @@ def demo(
     num_samples: int = 700,
     seed: int = 0,
     out: Path = Path("demo"),
+    voice: Voice = Voice(),  # noqa: B008
 ) -> None:
-    """Samples an Ising model with every sampler, prints a table and saves a picture.
+    """Samples an Ising model with six samplers, prints a table and saves a picture.
 
     Args:
+        all: Every sampler there is, in a few minutes.
         side: The lattice has side x side spins.
         coupling: The strength of the bonds; 0.4407 is critical.
         num_chains: Chains per sampler.
@@ -83,44 +101,53 @@ def demo(
         num_samples: Draws per chain.
         seed: Of the random numbers.
         out: The folder for the picture.
+        voice: What is printed.
     """
-    from rich.console import Console
-    from rich.table import Table
-
     key, path = key_of(seed), check_writable(Path(out) / "ising.png")
     target = Ising.lattice((side, side), coupling=coupling)
-    console = Console()
-    console.print(
-        f"Ising model, {side} x {side} spins, coupling {coupling}; {num_chains} chains, "
-        f"{num_warmup} steps of warm-up, {num_samples} draws."
+    samplers = candidates(target) if all else dict.fromkeys(STORY)
+    voice.say(
+        f"{len(samplers)} samplers draw from one Ising model: {side} x {side} spins, coupling {coupling}; {num_chains} "
+        f"chains, {num_warmup} steps of warm-up, in which each is tuned, and {num_samples} draws."
     )
     settings: dict[str, Any] = {"num_chains": num_chains, "num_warmup": num_warmup, "num_samples": num_samples}
-    rows, is_complete = sample_with_all(key, target, settings, console)
+    samplers = {name: name if kernel is None else kernel for name, kernel in samplers.items()}
+    rows = sample_with_all(key, target, samplers, settings, voice)
     if not rows:
         raise KeyboardInterrupt
-    table = Table(caption="ESS of the magnetisation, all chains; seconds without compilation, beside two others")
-    for heading in HEADINGS:
-        table.add_column(heading, justify="left" if heading == "sampler" else "right")
-    for row in rows:
-        table.add_row(*row.cells())
-    console.print(table)
+    _tell(rows, path, voice)
     draw_picture(rows, coupling, path)
-    console.print(f"Picture: {path}")
-    if not is_complete:
+    voice.say(f"Picture: {path}")
+    if len(rows) < len(samplers):
         raise SystemExit("discrax: interrupted; the samplers that are missing were not begun.")
+    voice.say("" if all else f"\n{NEXT}")
+
+
+def _tell(rows: list[Row], path: Path, voice: Voice) -> None:
+    """The table, what it says, or both as JSON."""
+    voice.give({"samplers": [row.numbers() for row in rows], "picture": str(path)})
+    caption = "ESS of the magnetisation, all chains; seconds without compilation, beside two others"
+    voice.show(HEADINGS, [row.cells() for row in rows], caption=caption)
+    best, worst = max(rows, key=lambda row: row.ess), min(rows, key=lambda row: row.ess)
+    if best.ess > 1.5 * worst.ess:
+        voice.say(
+            f"Of as many draws, those of {best.name} are worth {best.ess / worst.ess:.0f} times those of {worst.name}: "
+            "a good sampler forgets where it was."
+        )
 
 
 def sample_with_all(
-    key: PRNGKeyArray, target: Target, settings: dict[str, Any], console: "Console"
-) -> tuple[list[Row], bool]:
-    """A row for each sampler, and whether these are all: after a signal no other sampler is begun."""
+    key: PRNGKeyArray, target: Target, samplers: dict[str, Any], settings: dict[str, Any], voice: Voice
+) -> list[Row]:
+    """A row for each sampler; after a signal no other sampler is begun."""
+    from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    samplers = candidates(target)
     # Most of the time goes into tracing, which only one thread can do at a time, and compiling, which several can.
     pool = ThreadPoolExecutor(3)
-    with Interrupts() as interrupts, Progress(*columns, console=console) as progress:
+    bar = Progress(*columns, console=Console(stderr=True), disable=voice.quiet)
+    with Interrupts() as interrupts, bar as progress:
         task = progress.add_task("compiling".rjust(17), total=len(samplers))
 
         def run_one(name: str, sampler: str | Kernel) -> Row | None:
@@ -137,7 +164,7 @@ def sample_with_all(
         finally:  # after a second signal, or an error, nothing more is started
             pool.shutdown(cancel_futures=True)
         progress.update(task, description="done".rjust(17))
-    return rows, len(rows) == len(samplers)
+    return rows
 
 
 def draw_picture(rows: list[Row], coupling: float, path: Path) -> None:
@@ -153,27 +180,42 @@ def draw_picture(rows: list[Row], coupling: float, path: Path) -> None:
     top, bottom = figure.subfigures(2, 1, height_ratios=(lines, 2.6))  # pyright: ignore[reportGeneralTypeIssues]
     top.suptitle(f"Spins after warm-up and sampling, one chain each (Ising model, coupling {coupling})")
     panels = np.ravel(top.subplots(lines, columns))
+    styles = [_style(number, len(rows)) for number in range(len(rows))]
     for axes in panels:
         axes.set_axis_off()
-    for axes, row in zip(panels, rows, strict=False):
+    for axes, row, style in zip(panels, rows, styles, strict=False):
         assert row.result.draws is not None
         axes.imshow(row.result.draws[0, -1], cmap="gray", interpolation="nearest", vmin=0, vmax=1)
-        axes.set_title(row.name, fontsize=9)
-    axes = bottom.subplots()
-    for number, row in enumerate(rows):
-        curve = np.nanmean(autocorrelation(row.magnetisation, mean=0.0), axis=0)
-        lags = np.arange(1, max(2, len(curve) // 3))
-        axes.plot(
-            lags, curve[lags], label=row.name, color=f"C{number % 10}", linestyle=("-", "--", ":")[number // 10 % 3]
-        )
+        axes.set_title(row.name, fontsize=11 if len(rows) <= len(STORY) else 9, color=style["color"])
+    _draw_autocorrelations(bottom.subplots(), rows, styles)
+    write_whole(path, lambda file: figure.savefig(file, format="png", dpi=130))
+    plt.close(figure)
+
+
+def _style(number: int, count: int) -> dict[str, Any]:
+    """The colour, the dashes and the mark of a curve: of six a colour each, of more a mark each beside it."""
+    if count <= len(_COLOURS):
+        return {"color": _COLOURS[number], "linewidth": 2.2}
+    marks = "osv^D*X<>pP"
+    colour = _COLOURS[number % len(_COLOURS)]
+    return {"color": colour, "marker": marks[number // len(_COLOURS) + 3 * (number % 3)], "markersize": 5}
+
+
+def _draw_autocorrelations(axes: Any, rows: list[Row], styles: list[dict[str, Any]]) -> None:
+    """The legend has the curves in the order in which they lie, the slowest on top."""
+    curves = [np.nanmean(autocorrelation(row.magnetisation, mean=0.0), axis=0) for row in rows]
+    lags = np.arange(1, max(2, len(curves[0]) // 3))
+    marked = np.unique(np.geomspace(1, len(lags), 12).astype(int) - 1).tolist()
+    for each in np.argsort([-curve[lags].sum() for curve in curves], kind="stable"):
+        about = STORY.get(rows[each].name) if len(rows) <= len(STORY) else None
+        label = rows[each].name if about is None else f"{rows[each].name}: {about}"
+        axes.plot(lags, curves[each][lags], label=label, markevery=marked, **styles[each])
     axes.axhline(0, color="black", linewidth=0.5)
     axes.set(
         xscale="log",
         xlabel="lag (steps)",
         ylabel="autocorrelation",
-        title="Autocorrelation of the magnetisation, mean of all chains: lower is better",
+        title="How long a sampler remembers: autocorrelation of the magnetisation, mean of all chains; lower is better",
         ylim=(-0.15, 1.05),
     )
-    axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=9)
-    write_whole(path, lambda file: figure.savefig(file, format="png", dpi=130))
-    plt.close(figure)
+    axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=10 if len(rows) <= len(STORY) else 9)

@@ -1,5 +1,6 @@
 """The command line: mistakes are sentences with exit code 1, faults of the program keep their traceback."""
 
+import json
 import os
 import signal
 import subprocess
@@ -11,9 +12,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+import discrax
 from discrax import cli
 from discrax.core import interrupts
 from discrax.core.seeds import key_of
+from discrax.voice import Voice
 
 pytest.importorskip("tyro")
 
@@ -156,3 +159,78 @@ def test_a_demo_that_is_interrupted_shows_the_samplers_that_had_ended(monkeypatc
     assert 2 <= len(begun) <= 4  # of the three threads, one may have begun a second sampler before the signal
     assert capsys.readouterr().out.count("0.500") == len(begun)
     assert (tmp_path / "ising.png").stat().st_size > 1000
+
+
+WRONG_USAGE = [
+    "nosuch",
+    "demo --nosuch",
+    "demo --side x",
+    "doctor --seed 1",
+    "completion ksh",
+    "solve",
+    "bench nosuch",
+]
+
+
+@pytest.mark.parametrize("line", WRONG_USAGE)
+def test_what_cannot_be_read_is_exit_code_2(monkeypatch, line):
+    assert ends(monkeypatch, *line.split()) == 2
+
+
+def test_the_version_is_that_of_the_package(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["discrax", "--version"])
+    cli.main()
+    assert capsys.readouterr().out == f"discrax {discrax.__version__}\n"
+
+
+def outcome(monkeypatch, capsys, *arguments: str) -> str:
+    """What a command that ends well prints on standard output."""
+    monkeypatch.setattr(sys, "argv", ["discrax", *arguments])
+    cli.main()
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize("line", ["samplers", "data", "bench list"])
+def test_lists_are_tables_or_json_or_nothing(monkeypatch, capsys, line):
+    assert isinstance(json.loads(outcome(monkeypatch, capsys, *line.split(), "--json")), list)
+    assert outcome(monkeypatch, capsys, *line.split(), "--quiet") == ""
+    assert "━" in outcome(monkeypatch, capsys, *line.split())
+
+
+def test_json_stays_json_where_the_rest_is_quiet_and_numbers_are_numbers(capsys):
+    Voice(json=True, quiet=True).give({"a": np.arange(2), "b": float("nan"), "c": np.float32(0.5), "d": Path("x")})
+    Voice(json=True).say("not this")
+    Voice(quiet=True).say("nor this")
+    Voice(quiet=True).give({"nor": "this"})
+    assert json.loads(capsys.readouterr().out) == {"a": [0, 1], "b": None, "c": 0.5, "d": "x"}
+
+
+def test_quiet_shows_no_progress_while_the_command_runs(monkeypatch):
+    from discrax.sampling.progress import plain_lines
+
+    seen = []
+    monkeypatch.setattr(cli, "run", lambda arguments: seen.append(plain_lines(None)))
+    for words in (["--quiet"], []):
+        monkeypatch.setattr(sys, "argv", ["discrax", "samplers", *words])
+        cli.main()
+    assert seen[0] is None
+    assert seen[1] is not None
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_completes_options_of_inner_commands(monkeypatch, capsys, shell):
+    monkeypatch.setattr(sys, "argv", ["discrax", "completion", shell])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code in (0, None)
+    written = capsys.readouterr().out
+    for word in ("doctor", "--checkpoint", "--retry-failed", "facilities"):
+        assert word in written
+
+
+@pytest.mark.usefixtures("as_a_user")
+@pytest.mark.parametrize("line", ["demo --out -", "train --out -"])
+def test_what_is_no_text_does_not_go_to_a_pipe(monkeypatch, tmp_path, line):
+    monkeypatch.chdir(tmp_path)
+    assert "- cannot be written: what is made here does not go to standard output" in ends(monkeypatch, *line.split())
+    assert not list(tmp_path.iterdir())

@@ -1,25 +1,29 @@
 """`discrax bench list | run | report | compare | leaderboard | export`."""
 
+import sys
+import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import tyro
 
 from discrax.bench.plan.suite import Size, aliases, shipped_suites
+from discrax.voice import Voice, is_stdout
 
 
-def list_suites(size: Size = Size.DEFAULT, /) -> None:
-    """Lists the suites: what each is, and how many cells it has."""
-    from rich.console import Console
-    from rich.table import Table
+def list_suites(size: Size = Size.DEFAULT, /, voice: Voice = Voice()) -> None:  # noqa: B008
+    """Lists the suites: what each is, and how many cells it has.
 
-    table = Table("suite", "what it shows", "cells", title=f"{size} size", title_justify="left")
-    table.columns[2].justify = "right"
-    for each in shipped_suites().values():
-        table.add_row(each.name, each.title, str(len(list(each.cells(size)))))
-    for name, names in aliases().items():
-        table.add_row(name, f"another name for {' and '.join(names)}", "")
-    Console().print(table)
+    Args:
+        size: Of the runs whose cells are counted.
+        voice: What is printed.
+    """
+    rows = [(each.name, each.title, len(list(each.cells(size)))) for each in shipped_suites().values()]
+    voice.give([dict(zip(("suite", "title", "cells"), row, strict=True)) for row in rows])
+    shown = [(name, title, str(cells)) for name, title, cells in rows]
+    shown += [(name, f"another name for {' and '.join(names)}", "") for name, names in aliases().items()]
+    voice.show(("suite", "what it shows", "cells"), shown, title=f"{size} size", title_justify="left")
 
 
 # As many as the command has options.
@@ -143,13 +147,17 @@ def export(folder: Path, out: Path, /, suites: tuple[str, ...] = ()) -> None:
 
     Args:
         folder: Of the run.
-        out: A .parquet file; a .csv file is for others to read.
+        out: A .parquet file; a .csv file is for others to read, and "-" prints such a one.
         suites: Of the run those to write; all by default.
     """
     from discrax.bench.execute import store
     from discrax.bench.execute.request import part_of
 
     about, cells = part_of(store.read_about(folder), suites) if suites else (None, None)
+    if is_stdout(out):
+        with tempfile.TemporaryDirectory() as place:
+            sys.stdout.write(store.export(folder, Path(place) / "rows.csv", about, cells).read_text())
+        return
     path = store.export(folder, out, about, cells)
     print(f"{path}: {path.stat().st_size / 1e6:.2f} MB")
 
@@ -167,8 +175,13 @@ def leaderboard(runs: Annotated[tuple[Path, ...], tyro.conf.Positional], /, out:
         print(path)
 
 
-def main(arguments: list[str]) -> None:
+def commands() -> dict[str, Callable[..., None]]:
     """The commands of `discrax bench`."""
-    commands = {"list": list_suites, "run": run, "report": report, "compare": compare}
-    commands |= {"leaderboard": leaderboard, "export": export}
-    tyro.extras.subcommand_cli_from_dict(commands, prog="discrax bench", args=arguments)
+    first = {"list": list_suites, "run": run, "report": report, "compare": compare}
+    return first | {"leaderboard": leaderboard, "export": export}
+
+
+def main(arguments: list[str]) -> None:
+    """Runs the command that the arguments name."""
+    plain = (tyro.conf.OmitArgPrefixes,)
+    tyro.extras.subcommand_cli_from_dict(commands(), prog="discrax bench", args=arguments, config=plain)

@@ -35,6 +35,7 @@ def check_writable(path: str | Path) -> Path:
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"A file is named by its path, but got {type(path).__name__}.")
     path = Path(path).expanduser()
+    _refuse_stdout(path)
     check_folder(path.parent)
     if path.is_dir():
         raise UnusableFile(path, "it is a folder, and a file was expected")
@@ -48,6 +49,7 @@ def check_folder(folder: str | Path) -> Path:
     if not isinstance(folder, str | os.PathLike):
         raise TypeError(f"A folder is named by its path, but got {type(folder).__name__}.")
     folder = Path(folder).expanduser()
+    _refuse_stdout(folder)
     try:
         is_file = folder.exists() and not folder.is_dir()
     except OSError as error:  # a name that is too long, or a folder on the way that may not be looked into
@@ -63,6 +65,11 @@ def check_folder(folder: str | Path) -> Path:
     except ValueError as error:  # a name that no file can have
         raise UnusableFile(repr(str(folder)), str(error)) from error
     return folder
+
+
+def _refuse_stdout(path: Path) -> None:
+    if str(path) == "-":
+        raise UnusableFile("-", "what is made here does not go to standard output; name a file or a folder")
 
 
 def check_unused(folder: Path, what: str) -> None:

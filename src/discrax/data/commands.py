@@ -8,6 +8,7 @@ from typing import NamedTuple
 from discrax.core.files import whole_file
 from discrax.data.folder import SOURCES, VARIABLE, data_files
 from discrax.data.originals import ORIGINALS, Original, check_original
+from discrax.voice import Voice
 
 _SECONDS = 60.0  # without a byte
 
@@ -67,27 +68,28 @@ def _fetch(original: Original, path: Path) -> Path:
     return path
 
 
-def data(folder: Path | None = None, /, download: tuple[str, ...] = ()) -> None:
+def data(folder: Path | None = None, /, download: tuple[str, ...] = (), voice: Voice = Voice()) -> None:  # noqa: B008
     """Lists the data sets: which are there, which are missing, where they can be had, and where to put them.
 
     Args:
         folder: The data folder; by default the environment variable DISCRAX_DATA.
         download: Sets whose original files are fetched into it first. Sets have licences of their own.
+        voice: What is printed.
     """
-    from rich.console import Console
-    from rich.table import Table
-
     given = os.environ.get(VARIABLE) if folder is None else folder
     folder = None if given is None else Path(given)
     if download and folder is None:
         raise ValueError(f"Say where to: give a data folder, or set {VARIABLE}.")
     for of_set in download:
         for path in fetch_originals(of_set, folder):  # pyright: ignore[reportArgumentType]
-            print(path)
+            voice.say(path)
     title = f"no data folder: give one, or set {VARIABLE}" if folder is None else f"data folder {folder}"
-    table = Table("set", "state", "files, in a folder of the set's name", "where", title=title, title_justify="left")
-    fetched = {each.of_set for each in ORIGINALS if each.url}
-    for stock in take_stock(folder):
-        where = f"--download {stock.of_set}, or " if stock.of_set in fetched else ""
-        table.add_row(stock.of_set, stock.state, stock.files, where + SOURCES[stock.of_set])
-    Console().print(table)
+    fetched, stocks = {each.of_set for each in ORIGINALS if each.url}, take_stock(folder)
+    voice.give([stock._asdict() | {"where": SOURCES[stock.of_set]} for stock in stocks])
+    rows = [
+        (stock.of_set, stock.state, stock.files,
+         (f"--download {stock.of_set}, or " if stock.of_set in fetched else "") + SOURCES[stock.of_set])
+        for stock in stocks
+    ]  # fmt: skip
+    headings = ("set", "state", "files, in a folder of the set's name", "where")
+    voice.show(headings, rows, title=title, title_justify="left")

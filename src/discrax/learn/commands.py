@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from discrax.voice import Voice
+
 
 @dataclass(frozen=True)
 class DataOptions:
@@ -63,11 +65,13 @@ def train(
     optimiser: OptimiserOptions = OptimiserOptions(),  # noqa: B008
     output: OutputOptions = OutputOptions(),  # noqa: B008
     seed: int = 0,
+    voice: Voice = Voice(),  # noqa: B008
 ) -> None:
     """Trains an energy model by contrastive divergence with persistent chains. Ctrl-C keeps what was learnt.
 
     Args:
         seed: Of the random numbers.
+        voice: What is printed.
     """
     from discrax.learn.runs import train_model
 
@@ -75,12 +79,13 @@ def train(
     trained = train_model(settings, output.out, save_every=output.save_every, resume=output.resume)
     if len(trained.curves["gap"]):
         last = {name: values[-1] for name, values in trained.curves.items()}
-        print(
+        voice.give({"updates": trained.num_updates, "out": output.out, **last})
+        voice.say(
             f"{trained.num_updates:,} updates in {last['seconds']:.0f} s: energy gap {last['gap']:.3g}, "
             f"acceptance {last['acceptance']:.2f}, jump {last['jump']:.3g}, gradient {last['gradient_norm']:.3g}"
         )
     if (output.out / "curves.png").exists():
-        print(f"{output.out}/curves.png, {output.out}/samples/, {output.out}/checkpoints/")
+        voice.say(f"{output.out}/curves.png, {output.out}/samples/, {output.out}/checkpoints/")
     if trained.stopped is not None:
         raise SystemExit(f"discrax: {trained.stopped}")
 
@@ -94,6 +99,7 @@ def sample_model(
     snapshots: int = 5,
     seed: int = 0,
     out: Path | None = None,
+    voice: Voice = Voice(),  # noqa: B008
 ) -> None:
     """Draws from a trained model and saves the pictures.
 
@@ -106,6 +112,7 @@ def sample_model(
         snapshots: The chains are kept so many times on the way.
         seed: Of the random numbers.
         out: The picture; by default samples.png in the folder of the run. The states are written beside it (.npz).
+        voice: What is printed.
     """
     from discrax.learn.runs import draw_pictures
 
@@ -115,8 +122,12 @@ def sample_model(
     )  # fmt: skip
     accepted, jump = result.mean_stats["accept_prob"].mean(), result.mean_stats["jump"].mean()
     made = result.num_draws * result.thinning
-    print(f"{chains} chains, {made:,} steps of {sampler}: acceptance {accepted:.2f}, {jump:.3g} sites changed a step")
-    print(f"{picture}, {picture.with_suffix('.npz')}")
+    states = picture.with_suffix(".npz")
+    voice.give({"steps": made, "acceptance": accepted, "jump": jump, "picture": picture, "states": states})
+    voice.say(
+        f"{chains} chains, {made:,} steps of {sampler}: acceptance {accepted:.2f}, {jump:.3g} sites changed a step"
+    )
+    voice.say(f"{picture}, {states}")
     if not result.is_complete:
         raise SystemExit(
             f"discrax: interrupted after {made:,} of {steps:,} steps; the chains are where they were then."

@@ -1,7 +1,8 @@
 """Runs of chains: the verb `sample`, the pilot of `auto`, runs that share a program, and what they return."""
 
 from discrax.sampling.auto import auto
+from discrax.sampling.citing import citation
 from discrax.sampling.result import Result, load
 from discrax.sampling.sample import sample
 
-__all__ = ["Result", "auto", "load", "sample"]
+__all__ = ["Result", "auto", "citation", "load", "sample"]

@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from discrax.voice import is_silent
+
 _SECONDS_APART = 10.0
 
 
@@ -13,12 +15,12 @@ def is_drawn(progress: bool | None) -> bool:
     """Whether a bar is drawn: as asked, else in terminals and notebooks, where it can be drawn over."""
     if progress is not None:
         return progress
-    return not os.environ.get("CI") and (sys.stderr.isatty() or "ipykernel" in sys.modules)
+    return not is_silent() and not os.environ.get("CI") and (sys.stderr.isatty() or "ipykernel" in sys.modules)
 
 
 def plain_lines(progress: bool | None) -> "PlainLines | None":
-    """What speaks where no bar is drawn; None where nobody asked, or where there is a bar."""
-    return PlainLines() if progress is None and not is_drawn(progress) else None
+    """What speaks where no bar is drawn; None where nobody asked, or is to be disturbed, or where there is a bar."""
+    return PlainLines() if progress is None and not is_silent() and not is_drawn(progress) else None
 
 
 class PlainLines:

@@ -4,10 +4,12 @@ import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
 from discrax.core.files import UnusableFile, check_writable
+from discrax.voice import Voice, is_stdout
 
 PROBLEMS = ("mis", "clique", "maxcut", "partition", "qubo", "maxsat")
 
@@ -34,6 +36,7 @@ def solve_file(
     out: Path | None = None,
     plot: Path | None = None,
     folder: Path | None = None,
+    voice: Voice = Voice(),  # noqa: B008
 ) -> None:
     """Solves a problem on a graph from a file. Ctrl-C and SIGTERM end the search with the best so far.
 
@@ -54,9 +57,10 @@ def solve_file(
         penalty: What an edge inside an independent set costs, above 1, or a hard clause that is violated.
         weighted: Nodes count by their weights.
         seed: Of the random numbers.
-        out: Where to write the solution, as JSON.
+        out: Where to write the solution, as JSON; "-" is standard output.
         plot: Where to draw the objective against steps and seconds.
         folder: Where the best so far is kept. The same command goes on with a search that ended early.
+        voice: What is printed.
     """
     from discrax.core.interrupts import Interrupts
     from discrax.core.seeds import key_of
@@ -69,6 +73,8 @@ def solve_file(
     }  # fmt: skip
     how = make_search(search, made, {name: value for name, value in settings.items() if value is not None})
     key = key_of(seed)
+    if is_stdout(out):
+        out, voice = None, replace(voice, json=True)
     if out is not None:
         check_writable(out)
     if plot is not None:
@@ -77,10 +83,11 @@ def solve_file(
     with Interrupts():
         solution = solve(key, made, how, seconds=seconds, num_steps=steps, counts_compilation=True, folder=folder)
         failures = [
-            _failure(lambda: _print(_summarise(made, solution))),
-            None if out is None else _failure(lambda: _print(str(solution.save(out)))),
-            None if plot is None else _failure(lambda: _print(_draw(solution, plot))),
-            None if solution.bound is None else _failure(lambda: _print(_judge(solution))),
+            _failure(lambda: _say(voice, _summarise(made, solution))),
+            None if out is None else _failure(lambda: _say(voice, str(solution.save(out)))),
+            None if plot is None else _failure(lambda: _say(voice, _draw(solution, plot))),
+            None if solution.bound is None else _failure(lambda: _say(voice, _judge(solution))),
+            _failure(lambda: _print(solution.to_json().rstrip())) if voice.json else None,
         ]
         if failures[1] is not None:  # better there than nowhere
             failures.append(_failure(lambda: _print(solution.to_json().rstrip())))
@@ -128,6 +135,11 @@ def _summarise(problem: Any, solution: Any) -> str:
 def _judge(solution: Any) -> str:
     """The bound, and whether it is met."""
     return f"bound {solution.bound:g}{', met: nothing is better' if solution.is_proved_optimal else ''}"
+
+
+def _say(voice: Voice, text: str) -> None:
+    if voice.speaks:
+        _print(text)
 
 
 def _print(text: str) -> None:

@@ -3,9 +3,17 @@
 from pathlib import Path
 from typing import Any
 
+from discrax.voice import Voice
+
 
 def law(
-    step: float = 0.1, cache: bool = True, batch: int = 1, chains: int = 200, draws: int = 6000, seed: int = 0
+    step: float = 0.1,
+    cache: bool = True,
+    batch: int = 1,
+    chains: int = 200,
+    draws: int = 6000,
+    seed: int = 0,
+    voice: Voice = Voice(),  # noqa: B008
 ) -> None:
     """Samples the Gaussian-Bernoulli model, whose law is known, and prints the distance to it.
 
@@ -16,6 +24,7 @@ def law(
         chains: How many.
         draws: Per chain.
         seed: Of the random numbers.
+        voice: What is printed.
     """
     import numpy as np
 
@@ -38,12 +47,15 @@ def law(
         ("".join(map(str, state)), f"{exact:.4f}", f"{share:.4f}")
         for state, exact, share in zip(target.space.enumerate(), target.probabilities, found, strict=True)
     ]
-    _print_table(("state", "exact", "found"), rows)
+    voice.show(("state", "exact", "found"), rows)
     distance = 0.5 * np.abs(found - target.probabilities).sum()
+    voice.give({"exact": target.probabilities, "found": found, "total_variation": distance})
     seen = f"{chains * result.num_draws:,} mini-batches of {batch}"
-    print(f"total variation {distance:.4f} in {result.seconds:.1f} s, {seen}{_interrupted(result)}")
+    voice.say(f"total variation {distance:.4f} in {result.seconds:.1f} s, {seen}")
+    _check_complete(result)
 
 
+# A command: each parameter is an option of the command line.
 def regression(
     data: Path | None = None,
     outcomes: Path | None = None,
@@ -55,6 +67,7 @@ def regression(
     chains: int = 20,
     draws: int = 5000,
     seed: int = 0,
+    voice: Voice = Voice(),  # noqa: B008
 ) -> None:
     """Which coefficients of a logistic regression are on (1) or off (0), from mini-batches of its rows.
 
@@ -70,6 +83,7 @@ def regression(
         chains: How many.
         draws: Per chain.
         seed: Of the random numbers.
+        voice: What is printed.
     """
     import numpy as np
 
@@ -108,13 +122,15 @@ def regression(
     if not result.num_draws:
         raise KeyboardInterrupt
     means = result.mean()
-    _print_table(("column", "probability of being on"), [(str(j), f"{mean:.3f}") for j, mean in enumerate(means)])
-    print(result.summary())
+    voice.give({"probabilities": means})
+    voice.show(("column", "probability of being on"), [(str(j), f"{mean:.3f}") for j, mean in enumerate(means)])
+    voice.say(result.summary())
     looked_at = chains * (500 + result.num_draws) * batch
     times = looked_at / target.rows.num_rows
-    print(f"{looked_at:,} rows were looked at, {times:,.1f} times the data set{_interrupted(result)}")
+    voice.say(f"{looked_at:,} rows were looked at, {times:,.1f} times the data set")
     if not np.isfinite(means).all():
         raise ValueError("Some probabilities are not numbers; is there a NaN in the data?")
+    _check_complete(result)
 
 
 def facilities(
@@ -126,6 +142,7 @@ def facilities(
     scenarios: int = 8,
     seconds: float = 15.0,
     seed: int = 0,
+    voice: Voice = Voice(),  # noqa: B008
 ) -> None:
     """Facilities to open and customers to serve before demands are known: SGDLD, local search, and HiGHS.
 
@@ -138,6 +155,7 @@ def facilities(
         scenarios: Whose mean HiGHS minimises.
         seconds: For HiGHS.
         seed: Of the instance and of the random numbers.
+        voice: What is printed.
     """
     from discrax.core.checks import number, whole
     from discrax.core.interrupts import Interrupts
@@ -177,14 +195,24 @@ def facilities(
          f"{each.seconds:.1f}")
         for name, each in found.items()
     ]  # fmt: skip
-    _print_table(("method", "expected cost", "open", "seconds"), rows)
+    voice.give([{"method": name, "cost": each.cost, "standard_error": each.standard_error, "x": each.x}
+                for name, each in found.items()])  # fmt: skip
+    voice.show(("method", "expected cost", "open", "seconds"), rows)
     if too_late is not None:
-        print(too_late)
+        voice.say(too_late)
     if not is_complete:
-        print("Interrupted: the last line is of a search that did not end, and what is missing was not begun.")
+        raise SystemExit(
+            "discrax: interrupted; the last line is of a search that did not end, and what is missing was not begun."
+        )
 
 
-def circuit(units: int = 3, steps: int = 200, batch: int = 16, seed: int = 0) -> None:
+def circuit(
+    units: int = 3,
+    steps: int = 200,
+    batch: int = 16,
+    seed: int = 0,
+    voice: Voice = Voice(),  # noqa: B008
+) -> None:
     """Where imprecise units do the least harm in a circuit of 15 nodes that add or multiply.
 
     Args:
@@ -192,6 +220,7 @@ def circuit(units: int = 3, steps: int = 200, batch: int = 16, seed: int = 0) ->
         steps: Of the sampler.
         batch: Draws of inputs and errors per mini-batch.
         seed: Of the circuit and of the random numbers.
+        voice: What is printed.
     """
     from discrax.core.seeds import key_of
     from discrax.problems.circuits import ApproximateCircuit
@@ -207,20 +236,11 @@ def circuit(units: int = 3, steps: int = 200, batch: int = 16, seed: int = 0) ->
     if found.is_complete:
         best, error = target.optimum()
         rows.append(("best of all", " ".join(map(str, sorted(best.tolist()))), f"{error:.2f}"))
-    _print_table(("method", "nodes", "relative error in percent"), rows)
+    voice.give([dict(zip(("method", "nodes", "relative_error"), row, strict=True)) for row in rows])
+    voice.show(("method", "nodes", "relative error in percent"), rows)
+    _check_complete(found)
+
+
+def _check_complete(found: Any) -> None:
     if not found.is_complete:
-        print("Interrupted.")
-
-
-def _interrupted(result: Any) -> str:
-    return "" if result.is_complete else "; interrupted"
-
-
-def _print_table(headings: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(*headings)
-    for row in rows:
-        table.add_row(*row)
-    Console().print(table)
+        raise SystemExit("discrax: interrupted before all steps were made; this is what was found so far.")

@@ -1,10 +1,13 @@
 """`discrax infill --checkpoint FOLDER "the [MASK] sat on [MASK]"` and `discrax stochastic prompt`."""
 
-import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
+from discrax.voice import Voice, as_json, is_stdout
 
+
+# A command: each parameter is an option of the command line.
 def infill_sentence(
     sentence: str,
     /,
@@ -16,6 +19,7 @@ def infill_sentence(
     all_tokens: bool = False,
     seed: int = 0,
     out: Path | None = None,
+    voice: Voice = Voice(),  # noqa: B008
 ) -> None:
     """Fills in the [MASK]s of a sentence with a masked language model (BERT) and prints the most probable fillings.
 
@@ -28,33 +32,31 @@ def infill_sentence(
         top: How many are kept, the most probable ones.
         all_tokens: Special and unused tokens of the vocabulary may be filled in as well.
         seed: Of the random numbers.
-        out: Where to write the fillings, as JSON.
+        out: Where to write the fillings, as JSON; "-" is standard output.
+        voice: What is printed.
     """
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
     from discrax.core.files import check_writable, write_whole
     from discrax.core.seeds import key_of
     from discrax.text.infilling import infill
 
+    if is_stdout(out):
+        out, voice = None, replace(voice, json=True)
     if out is not None:
         check_writable(out)
     key, settings = key_of(seed), {"sampler": sampler, "top": top, "all_tokens": all_tokens}
     found = infill(key, checkpoint, sentence, num_chains=chains, num_steps=steps, **settings)
-    console = Console()
     if found.unknown:
-        console.print(Text(f"Not in the vocabulary, read as [UNK]: {', '.join(found.unknown)}."))
-    table = Table("log probability", "chains", "sentence")
+        voice.say(f"Not in the vocabulary, read as [UNK]: {', '.join(found.unknown)}.")
     probabilities = dict(zip(found.sentences, found.log_probs, strict=True))
-    for filled, count in Counter(found.sentences).items():
-        table.add_row(f"{probabilities[filled]:.3f}", str(count), Text(filled))
-    console.print(table)
+    counts = Counter(found.sentences).items()
+    rows = [(f"{probabilities[filled]:.3f}", str(count), filled) for filled, count in counts]
+    voice.show(("log probability", "chains", "sentence"), rows)
+    asked = {"sentence": sentence, "checkpoint": str(checkpoint), "sampler": sampler, "chains": chains}
+    written = asked | {"steps": steps, "seed": seed} | found.as_dict()
+    voice.give(written)
     if out is not None:
-        asked = {"sentence": sentence, "checkpoint": str(checkpoint), "sampler": sampler, "chains": chains}
-        written = asked | {"steps": steps, "seed": seed} | found.as_dict()
-        write_whole(out, json.dumps(written, indent=1, ensure_ascii=False) + "\n")
-        console.print(Text(str(out)))
+        write_whole(out, as_json(written) + "\n")
+        voice.say(out)
     if not found.run.is_complete:
         raise SystemExit("discrax: interrupted before all steps were made; these are the fillings so far.")
 
@@ -66,6 +68,7 @@ def tune_prompt(
     steps: int = 3000,
     chains: int = 10,
     seed: int = 0,
+    voice: Voice = Voice(),  # noqa: B008
 ) -> None:
     """Finds prompts that CLIP holds to be like given images, and prints the best one of every chain.
 
@@ -77,18 +80,16 @@ def tune_prompt(
         steps: Of the sampler, for each chain.
         chains: How many prompts are looked for.
         seed: Of the random numbers.
+        voice: What is printed.
     """
     import numpy as np
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
 
     from discrax.core.checks import whole
     from discrax.core.seeds import key_of
     from discrax.text.clip import read_clip
     from discrax.text.prompts import clip_target, made_up_target, read_embeddings, sampled_prompts
 
-    console, key = Console(), key_of(seed)
+    key = key_of(seed)
     for name, count in {"length": length, "steps": steps, "chains": chains}.items():
         whole(name, count, least=1)
     if (checkpoint is None) != (images is None):
@@ -98,16 +99,14 @@ def tune_prompt(
         )
     if checkpoint is None or images is None:
         target, text = made_up_target(seed, length), lambda tokens: " ".join(map(str, tokens))
-        console.print(
-            "No checkpoint was given: this is a small random tower and made-up images, and tokens are numbers."
-        )
+        voice.say("No checkpoint was given: this is a small random tower and made-up images, and tokens are numbers.")
     else:
         embeddings, clip = read_embeddings(images), read_clip(checkpoint)
         target, text = clip_target(clip, embeddings, length), clip.tokenizer.text
     found = sampled_prompts(key, target, num_chains=chains, num_steps=steps)
-    table = Table("similarity", "prompt")
-    for i in np.argsort(-found.similarities, kind="stable"):
-        table.add_row(f"{found.similarities[i]:.4f}", Text(text(found.tokens[i].tolist())))
-    console.print(table)
+    order = np.argsort(-found.similarities, kind="stable")
+    best = [(float(found.similarities[i]), text(found.tokens[i].tolist())) for i in order]
+    voice.give([{"similarity": likeness, "prompt": prompt} for likeness, prompt in best])
+    voice.show(("similarity", "prompt"), [(f"{likeness:.4f}", prompt) for likeness, prompt in best])
     if not found.is_complete:
         raise SystemExit("discrax: interrupted before all steps were made; these are the best prompts so far.")

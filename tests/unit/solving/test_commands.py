@@ -157,3 +157,13 @@ def test_formulas_are_read_from_files(monkeypatch, capsys, tmp_path):
     assert json.loads((tmp_path / "found.json").read_text())["solution"]["literals"] == [-1, 2]
     with pytest.raises(SystemExit, match="belongs to mis, clique and maxsat"):
         run(monkeypatch, "maxcut", tmp_path / "f.wcnf", "--penalty", "3")
+
+
+def test_the_solution_goes_to_a_pipe(monkeypatch, capsys, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    for words in (["--out", "-"], ["--json"], ["--json", "--quiet"]):
+        run(monkeypatch, *CLIQUE, *words)
+        assert json.loads(capsys.readouterr().out)["objective"] == 2
+    run(monkeypatch, *CLIQUE, "--quiet", "--out", "found.json")
+    assert capsys.readouterr().out == ""
+    assert [path.name for path in tmp_path.iterdir()] == ["found.json"]
