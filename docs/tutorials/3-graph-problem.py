@@ -138,6 +138,7 @@ history = found[-1].history
 figure, axis = plt.subplots(figsize=(6, 3))
 axis.plot(history.num_steps, history.best, "o-")
 axis.set(xlabel="steps", ylabel="best set so far", title="300 nodes, 12 neighbours each")
+axis.yaxis.get_major_locator().set_params(integer=True)
 figure.tight_layout()
 plt.show()
 
