@@ -49,7 +49,7 @@ pretrained = train_masked_model(
     vocabulary_size=120,
     hidden_size=32,
     num_layers=2,
-    num_updates=700,
+    num_updates=500,
     batch_size=64,
     learning_rate=5e-3,
     every=100,
@@ -73,10 +73,9 @@ plt.show()
 gaps = "the [MASK] [MASK] the cat ."
 target = Infilling(model, gaps)
 alone = np.asarray(target.draw(jax.random.key(1), 200))
-found = infill(jax.random.key(2), model, gaps, sampler="pas", num_chains=200, num_steps=60, top=200, progress=False)
+found = infill(jax.random.key(2), model, gaps, sampler="pas", num_chains=100, num_steps=50, top=100, progress=False)
 together = found.states
-for text, log_prob in zip(found.sentences[:3], found.log_probs[:3], strict=True):
-    print(f"{log_prob:7.2f}  {text}")
+print(*list(dict.fromkeys(found.sentences))[:5], sep="\n")
 
 
 # %%
@@ -92,7 +91,7 @@ def share_right(states):
 
 
 print(f"in agreement: {share_right(alone):.2f} filled one by one, {share_right(together):.2f} sampled together")
-assert share_right(alone) < 0.7 < 0.85 < share_right(together)
+assert share_right(alone) < 0.8 < 0.9 < share_right(together)
 
 # %% [markdown]
 # That is the answer. A picture of which noun goes with which verb shows how it comes about:
@@ -113,8 +112,8 @@ figure.tight_layout()
 plt.show()
 
 # %% [markdown]
-# Filled alone, all pairs are about equally likely; the four blocks are one, and half of the pairs are wrong. Together, the
-# two blocks that agree are left, and within them all pairs still occur: the sampler has not settled for one good sentence.
+# Filled one by one, nouns and verbs of all four blocks meet. Together, the two blocks that agree are left, and within them
+# there are many different pairs: the sampler has not settled for one good sentence.
 
 # %% [markdown]
 # ## What to try next

@@ -137,7 +137,7 @@ for name, kernel in rivals.items():
 figure, axis = plt.subplots(figsize=(6, 2.8))
 order = sorted(worth, key=worth.get)
 axis.barh(order, [worth[name] for name in order], color=["C3" if name == "Informed" else "lightgray" for name in order])
-axis.set(xscale="log", xlabel="effective draws in 1,000 steps")
+axis.set(xlabel="effective draws in 1,000 steps")
 figure.tight_layout()
 plt.show()
 assert worth["Informed"] < worth["pas"] / 3
