@@ -2,8 +2,9 @@
 # # When does a magnet become a magnet?
 #
 # A magnet is a lattice of spins, each up or down, and each likes to agree with its four neighbours. Heat shakes them.
-# When it is hot the spins point anywhere; when it is cold nearly all of them agree. **Is the way from one to the other
-# gradual, or is there a temperature at which it happens?** Onsager answered this in 1944, on paper. We ask a sampler.
+# When it is hot the spins point anywhere; when it is cold nearly all of them agree. **Is the way from one to the
+# other gradual, or is there a temperature at which it happens?** Onsager answered this in 1944, on paper. We ask a
+# sampler.
 
 # %%
 import jax
@@ -16,7 +17,8 @@ import discrax as dx
 # %% [markdown]
 # ## The model
 #
-# With spins $s_i = \pm 1$ on a lattice that is closed to a torus, the law at the inverse temperature $\beta = 1 / T$ is
+# With spins $s_i = \pm 1$ on a lattice that is closed to a torus, the law at the inverse temperature $\beta = 1 / T$
+# is
 #
 # $$\log \pi(s) = \beta \sum_{i \sim j} s_i s_j + \text{const}.$$
 #
@@ -53,9 +55,9 @@ plt.show()
 #
 # ## A scan of temperatures
 #
-# How much the spins agree is the *magnetisation* $m$, their mean. We need no states, only $|m|$, so that is all we keep:
-# `keep` takes any function of a state's codes, here 0 for down and 1 for up. Every run starts where the one before it,
-# a little hotter, ended.
+# How much the spins agree is the *magnetisation* $m$, their mean. We need no states, only $|m|$, so that is all we
+# keep: `keep` takes any function of a state's codes, here 0 for down and 1 for up. Every run starts where the one
+# before it, a little hotter, ended.
 
 
 # %%
@@ -83,8 +85,8 @@ for number, temperature in enumerate(temperatures):
     spread.append(side**2 * size.var() / temperature)
 
 # %% [markdown]
-# Onsager's temperature is $T_c = 2 / \log(1 + \sqrt 2) = 2.269$, and below it an infinite lattice has
-# $|m| = (1 - \sinh(2 / T)^{-4})^{1/8}$.
+# Onsager's temperature is $T_c = 2 / \log(1 + \sqrt 2) = 2.269$, and below it an infinite lattice has $|m| = (1 -
+# \sinh(2 / T)^{-4})^{1/8}$.
 
 # %%
 critical = 2 / np.log(1 + np.sqrt(2))
@@ -111,14 +113,14 @@ assert abs(peak - critical) < 0.2
 assert coldest < 0.005
 
 # %% [markdown]
-# There is a temperature at which it happens. Our lattice is finite, so the corner is rounded, and the peak lies a little
-# above $T_c$; larger lattices move it closer.
+# There is a temperature at which it happens. Our lattice is finite, so the corner is rounded, and the peak lies a
+# little above $T_c$; larger lattices move it closer.
 #
 # ## Can we trust the cold end?
 #
-# At low temperature "all up" and "all down" are equally likely, but the way from one to the other leads over states that
-# are hardly ever visited. A chain that starts in one stays in it. R-hat compares chains with each other: it is 1 where
-# they tell the same story, and 1.01 is the usual limit.
+# At low temperature "all up" and "all down" are equally likely, but the way from one to the other leads over states
+# that are hardly ever visited. A chain that starts in one stays in it. R-hat compares chains with each other: it is 1
+# where they tell the same story, and 1.01 is the usual limit.
 
 # %%
 cold = dx.sample(
@@ -128,7 +130,9 @@ warm = dx.sample(
     jax.random.key(3), at(3.0), sampler, num_chains=8, num_warmup=500, num_samples=1000, keep=magnetisation
 )
 figure, axes = plt.subplots(1, 2, figsize=(9, 3), sharey=True)
-for axis, run, title in zip(axes, (warm, cold), ("T = 3: chains mix", "T = 2: chains stay where they began"), strict=True):
+for axis, run, title in zip(
+    axes, (warm, cold), ("T = 3: chains mix", "T = 2: chains stay where they began"), strict=True
+):
     axis.plot(run.kept.T, linewidth=0.7)
     axis.set(title=title, xlabel="draw", ylim=(-1.05, 1.05))
 axes[0].set_ylabel("magnetisation")
@@ -142,8 +146,8 @@ print("R-hat of m:", {name: round(value, 3) for name, value in rhat.items()})
 assert rhat["T = 3"] < 1.05 < 1.5 < rhat["T = 2"]
 
 # %% [markdown]
-# We kept $|m|$ above, which is the same on both sides, so the curve is right all the same. A question about $m$ itself
-# would need chains that cross.
+# We kept $|m|$ above, which is the same on both sides, so the curve is right all the same. A question about $m$
+# itself would need chains that cross.
 #
 # ## Is the sampler exact at all?
 #

@@ -1,9 +1,9 @@
 # %% [markdown]
 # # Which covariates matter?
 #
-# Ten things were measured of 442 people with diabetes, and how far the disease had come a year later. **Which of the ten
-# tell us something, and how sure may we be?** A regression that picks one best model answers the first half. We want
-# both: the probability, given the data, that each covariate is in.
+# Ten things were measured of 442 people with diabetes, and how far the disease had come a year later. **Which of the
+# ten tell us something, and how sure may we be?** A regression that picks one best model answers the first half. We
+# want both: the probability, given the data, that each covariate is in.
 
 # %%
 import jax
@@ -15,7 +15,7 @@ import discrax as dx
 
 jax.config.update("jax_enable_x64", True)
 data = load_diabetes()
-names = data.feature_names[:4] + ["chol", "ldl", "hdl", "ratio", "trigl", "sugar"]
+names = [*data.feature_names[:4], "chol", "ldl", "hdl", "ratio", "trigl", "sugar"]
 X = (data.data - data.data.mean(axis=0)) / data.data.std(axis=0)
 y = (data.target - data.target.mean()) / data.target.std()
 print(X.shape, names)
@@ -28,10 +28,11 @@ print(X.shape, names)
 # (`dx.targets.SparseLinearRegression`). Two priors are ours to choose:
 #
 # - `g`: how large the coefficients may be. The number of rows is a common choice: a prior worth one row.
-# - `prior=(a, b)`: how many covariates are in. The share that is in is Beta(a, b); (1, 1) makes all sizes equally likely.
+# - `prior=(a, b)`: how many covariates are in. The share that is in is Beta(a, b); (1, 1) makes all sizes equally
+#   likely.
 #
-# The blood values nearly depend on each other. In single precision the library refuses such a matrix, so the first cell
-# has switched JAX to double.
+# The blood values nearly depend on each other. In single precision the library refuses such a matrix, so the first
+# cell has switched JAX to double.
 
 
 # %%
@@ -63,13 +64,13 @@ print(f"The largest difference is {np.abs(inclusion - exact).max():.3f}.")
 assert np.abs(inclusion - exact).max() < 0.05
 
 # %% [markdown]
-# Body mass index, blood pressure, sex and one of the blood values (`trigl`) are in, with hardly a doubt; age and sugar
-# most likely tell nothing more. The interesting ones are in between.
+# Body mass index, blood pressure, sex and one of the blood values (`trigl`) are in, with hardly a doubt; age and
+# sugar most likely tell nothing more. The interesting ones are in between.
 #
 # ## One or the other
 #
-# The values of cholesterol are computed from each other, nearly. So the data cannot say *which* of them matters, only that
-# some do. Inclusion probabilities do not show that; the joint law of two of them does.
+# The values of cholesterol are computed from each other, nearly. So the data cannot say *which* of them matters, only
+# that some do. Inclusion probabilities do not show that; the joint law of two of them does.
 
 # %%
 draws = run.draws.reshape(-1, 10)
@@ -90,8 +91,8 @@ for k in np.argsort(-counts)[:5]:
     print(f"{counts[k] / len(draws):.2f}", " ".join(names[j] for j in np.flatnonzero(models[k])))
 
 # %% [markdown]
-# Blue pairs stand in for each other: where one is in, the other tends to be out. Even the most probable single model has
-# only a modest share of the probability, so reporting it alone would hide most of what we know.
+# Blue pairs stand in for each other: where one is in, the other tends to be out. Even the most probable single model
+# has only a modest share of the probability, so reporting it alone would hide most of what we know.
 #
 # ## What if the prior were another?
 #
@@ -114,14 +115,15 @@ figure.tight_layout(rect=(0, 0, 0.89, 1))
 plt.show()
 
 # %% [markdown]
-# The four that were in stay in, whatever the prior. Age and sugar pass one half only under the narrowest prior of all,
-# which takes in nearly anything. The blood values in between move by a lot: the data alone do not decide about them, and
-# we should say so.
+# The four that were in stay in, whatever the prior. Age and sugar pass one half only under the narrowest prior of
+# all, which takes in nearly anything. The blood values in between move by a lot: the data alone do not decide about
+# them, and we should say so.
 #
 # ## From ten covariates to sixty-four
 #
-# Squares and products may matter too: 45 products and 9 squares (sex has two values, so its square says nothing). There
-# are $2^{64}$ models now, too many to count. The sampler needs no more than the value of the law, one bit at a time.
+# Squares and products may matter too: 45 products and 9 squares (sex has two values, so its square says nothing).
+# There are $2^{64}$ models now, too many to count. The sampler needs no more than the value of the law, one bit at a
+# time.
 
 # %%
 sex = names.index("sex")
@@ -147,13 +149,13 @@ assert {all_names[j] for j in order[:3]} == {"bmi", "trigl", "bp"}
 
 # %% [markdown]
 # The points of the four chains lie together, so this is not one chain's opinion. Body mass index, `trigl` and blood
-# pressure remain. Sex shares its part with the product of age and sex: the disease seems to go with age differently in
-# women and men, which no list of ten main effects could show.
+# pressure remain. Sex shares its part with the product of age and sex: the disease seems to go with age differently
+# in women and men, which no list of ten main effects could show.
 #
 # ## What to try next
 #
 # - Data of your own: `SparseLinearRegression(X, y)` takes any matrix; centre and scale its columns first.
-# - A model that is not linear: `dx.Target.from_log_prob(function, dx.Binary(10))` takes any log-posterior of the bits, as
-#   long as JAX can trace it.
+# - A model that is not linear: `dx.Target.from_log_prob(function, dx.Binary(10))` takes any log-posterior of the
+#   bits, as long as JAX can trace it.
 # - At most five covariates: `dx.Binary(10, at_most=5)` is a space of its own, which `"swap"` samples.
 # - A million rows instead of 442: [tutorial 6](6-million-rows.py).

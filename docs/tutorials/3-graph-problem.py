@@ -24,8 +24,8 @@ folder = Path(mkdtemp())
 # %% [markdown]
 # ## A file
 #
-# GraphML has a line for each node and each edge. Plain edge lists, Gset and DIMACS files and METIS are read too; but beware
-# of an edge list here, for it does not know of a station that disturbs nobody.
+# GraphML has a line for each node and each edge. Plain edge lists, Gset and DIMACS files and METIS are read too; but
+# beware of an edge list here, for it does not know of a station that disturbs nobody.
 
 # %%
 places = np.random.default_rng(0).random((150, 2))
@@ -75,25 +75,29 @@ print("No two of them disturb each other.")
 #
 # There are two ways to a proof.
 #
-# *A bound.* Cover the nodes by groups in which all disturb each other. Of each group at most one is on, so there are at
-# most as many as there are groups. Where a solution meets its bound, nothing can be better.
+# *A bound.* Cover the nodes by groups in which all disturb each other. Of each group at most one is on, so there are
+# at most as many as there are groups. Where a solution meets its bound, nothing can be better.
 #
-# *Reductions.* A station with one neighbour may as well be on: whatever its neighbour would bring, it brings too. Such
-# steps make the problem smaller without losing the best answer. Often nothing is left, and then the answer is proved.
+# *Reductions.* A station with one neighbour may as well be on: whatever its neighbour would bring, it brings too.
+# Such steps make the problem smaller without losing the best answer. Often nothing is left, and then the answer is
+# proved.
 
 # %%
 print(f"The bound by groups: {solution.bound:.0f}. Found: {solution.objective:.0f}.")
 print(f"Proved to be optimal: {solution.is_proved_optimal}.")
 
 # %% [markdown]
-# Here the bound leaves room, and the reductions close it. Should we believe it? Integer programming, a different method
-# by different people, comes to the same number: maximise the number that are on, with at most one of each edge.
+# Here the bound leaves room, and the reductions close it. Should we believe it? Integer programming, a different
+# method by different people, comes to the same number: maximise the number that are on, with at most one of each
+# edge.
 
 
 # %%
 def by_integer_programming(graph):
     at_most_one = np.abs(nx.incidence_matrix(graph)).T  # a row for each edge, 1 at its two ends
-    found = milp(-np.ones(len(graph)), integrality=1, bounds=Bounds(0, 1), constraints=LinearConstraint(at_most_one, ub=1))
+    found = milp(
+        -np.ones(len(graph)), integrality=1, bounds=Bounds(0, 1), constraints=LinearConstraint(at_most_one, ub=1)
+    )
     return round(-found.fun)
 
 
@@ -104,7 +108,8 @@ assert solution.objective == by_integer_programming(county)
 # %% [markdown]
 # ## Where the proof ends
 #
-# The county was kind: its edges are local. In a graph whose edges go anywhere, nothing reduces, and the groups are small.
+# The county was kind: its edges are local. In a graph whose edges go anywhere, nothing reduces, and the groups are
+# small.
 
 # %%
 densities = [2, 3, 4, 6, 8, 12]
@@ -113,7 +118,9 @@ for degree in densities:
     graph = nx.gnp_random_graph(300, degree / 299, seed=degree)
     found.append(dx.solve(jax.random.key(1), dx.problems.MIS(graph), num_steps=2000))
 for degree, each in zip(densities, found, strict=True):
-    print(f"mean degree {degree:2}: found {each.objective:.0f}, bound {each.bound:.0f}, proved {each.is_proved_optimal}")
+    print(
+        f"mean degree {degree:2}: found {each.objective:.0f}, bound {each.bound:.0f}, proved {each.is_proved_optimal}"
+    )
 
 # %%
 figure, axis = plt.subplots(figsize=(6, 3.6))
@@ -130,8 +137,8 @@ assert found[0].is_proved_optimal
 assert not found[-1].is_proved_optimal
 
 # %% [markdown]
-# Where points are green we know. Elsewhere we know a set that can be checked, and a number that no set can pass; what is
-# between them is open. A search that stopped improving long ago is a good sign, and no more than that:
+# Where points are green we know. Elsewhere we know a set that can be checked, and a number that no set can pass; what
+# is between them is open. A search that stopped improving long ago is a good sign, and no more than that:
 
 # %%
 history = found[-1].history
@@ -146,7 +153,8 @@ plt.show()
 # ## What to try next
 #
 # - From the shell: `discrax solve mis stations.graphml --seconds 10 --out solution.json --plot history.png`.
-# - Stations that have different numbers of listeners: give the nodes weights, and `dx.problems.MIS(graph, weighted=True)`.
-# - How to share the stations between two networks: `dx.problems.MaxCut(graph)`. The same three lines solve cliques, partitions,
-#   QUBOs and formulas: [solving](../solve.md).
+# - Stations that have different numbers of listeners: give the nodes weights, and `dx.problems.MIS(graph,
+#   weighted=True)`.
+# - How to share the stations between two networks: `dx.problems.MaxCut(graph)`. The same three lines solve cliques,
+#   partitions, QUBOs and formulas: [solving](../solve.md).
 # - A problem with its own rules: `dx.problems.Custom(function, space)`.

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # Can a model that has seen digits fill in half of one?
 #
-# Somebody tore a page in two. Of every handwritten digit on it we have the upper half. **What was below?** There may be
-# more than one answer: the top of a 3 may be that of a 9. So we do not want the one best guess, but draws of what
+# Somebody tore a page in two. Of every handwritten digit on it we have the upper half. **What was below?** There may
+# be more than one answer: the top of a 3 may be that of a 9. So we do not want the one best guess, but draws of what
 # might have been there.
 #
 # We learn a law over whole images from data, hold the pixels that we know, and sample the others.
@@ -31,9 +31,9 @@ def show(axis, pixels, title=""):
 # %% [markdown]
 # ## Learning
 #
-# A restricted Boltzmann machine gives an image the log-probability $b'v + \sum_k \mathrm{softplus}(c_k + W_k v)$, up to a
-# constant: each hidden unit $k$ is a pattern that it likes. `pcd` keeps chains that sample the model while it is learnt,
-# and moves the parameters until chains and data cannot be told apart.
+# A restricted Boltzmann machine gives an image the log-probability $b'v + \sum_k \mathrm{softplus}(c_k + W_k v)$, up
+# to a constant: each hidden unit $k$ is a pattern that it likes. `pcd` keeps chains that sample the model while it is
+# learnt, and moves the parameters until chains and data cannot be told apart.
 
 # %%
 trained = dx.learn.pcd(
@@ -62,8 +62,8 @@ figure.tight_layout()
 plt.show()
 
 # %% [markdown]
-# The chains, below, have made up digits of their own. How good a model is in numbers is its likelihood of images that it
-# has not seen. That needs a normalising constant, which annealed importance sampling estimates.
+# The chains, below, have made up digits of their own. How good a model is in numbers is its likelihood of images that
+# it has not seen. That needs a normalising constant, which annealed importance sampling estimates.
 
 # %%
 estimate = dx.learn.ais(jax.random.key(3), model, base=dx.learn.frequencies(rows), num_chains=50, num_temperatures=300)
@@ -89,7 +89,9 @@ def torn(image):
 
 def fill_in(seed, image):
     key = jax.random.key(seed)
-    return dx.sample(key, torn(image), "dmala", num_chains=16, num_warmup=500, num_samples=100, thinning=5, progress=False)
+    return dx.sample(
+        key, torn(image), "dmala", num_chains=16, num_warmup=500, num_samples=100, thinning=5, progress=False
+    )
 
 
 runs = [fill_in(number, others[number]) for number in range(6)]
@@ -108,13 +110,13 @@ figure.tight_layout()
 plt.show()
 
 # %% [markdown]
-# Draws of one line differ where the upper half leaves the answer open, and their mean is grey there. The upper half is the
-# same in all of them, pixel for pixel.
+# Draws of one line differ where the upper half leaves the answer open, and their mean is grey there. The upper half
+# is the same in all of them, pixel for pixel.
 #
 # ## Is that better than a guess?
 #
-# For thirty torn images we call a pixel black where more than half of the draws are, and count how many we got right. The
-# rival does not look at the upper half: it calls a pixel black where most of the data are.
+# For thirty torn images we call a pixel black where more than half of the draws are, and count how many we got right.
+# The rival does not look at the upper half: it calls a pixel black where most of the data are.
 
 # %%
 by_model, by_frequency = [], []

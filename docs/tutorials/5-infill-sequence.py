@@ -1,9 +1,9 @@
 # %% [markdown]
 # # Two gaps that must agree
 #
-# "The ___ ___ the cat." A dog *chases*, dogs *chase*. Whoever fills the first gap has decided half of the second. A masked
-# language model says which word may stand in one gap given all others. **Can we fill two gaps at once, so that they agree
-# with each other?**
+# "The ___ ___ the cat." A dog *chases*, dogs *chase*. Whoever fills the first gap has decided half of the second. A
+# masked language model says which word may stand in one gap given all others. **Can we fill two gaps at once, so that
+# they agree with each other?**
 #
 # Filled one by one, each without looking at the other, they often will not. Sampled together, they should.
 
@@ -19,8 +19,8 @@ from discrax.text import Infilling, infill, train_masked_model
 # %% [markdown]
 # ## A language of our own
 #
-# A real model (BERT, or one of proteins) is a folder that `read_checkpoint` reads. So that this page needs nothing but
-# itself, we make up a language, small enough to know all of its rules, and learn a small model of it.
+# A real model (BERT, or one of proteins) is a folder that `read_checkpoint` reads. So that this page needs nothing
+# but itself, we make up a language, small enough to know all of its rules, and learn a small model of it.
 
 # %%
 one = ["cat", "dog", "bird", "child", "wolf"]
@@ -38,8 +38,8 @@ lines = [sentence() for _ in range(4000)]
 print(*lines[:3], sep="\n")
 
 # %% [markdown]
-# The model learns to guess words that are hidden from it. Its loss falls from that of a blind guess to what the language
-# leaves open.
+# The model learns to guess words that are hidden from it. Its loss falls from that of a blind guess to what the
+# language leaves open.
 
 # %%
 pretrained = train_masked_model(
@@ -65,9 +65,9 @@ plt.show()
 # %% [markdown]
 # ## Filling the gaps
 #
-# `Infilling` is the law of the words in the gaps: the sum, over gaps, of the log-probability of its word given the rest.
-# Its `draw` fills every gap by itself, with all gaps hidden. `infill` begins with such states, makes steps of a sampler,
-# which is tuned on the way, and returns the best of the chains' last states; we ask for all of them.
+# `Infilling` is the law of the words in the gaps: the sum, over gaps, of the log-probability of its word given the
+# rest. Its `draw` fills every gap by itself, with all gaps hidden. `infill` begins with such states, makes steps of a
+# sampler, which is tuned on the way, and returns the best of the chains' last states; we ask for all of them.
 
 # %%
 gaps = "the [MASK] [MASK] the cat ."
@@ -112,16 +112,16 @@ figure.tight_layout()
 plt.show()
 
 # %% [markdown]
-# Filled one by one, nouns and verbs of all four blocks meet. Together, the two blocks that agree are left, and within them
-# there are many different pairs: the sampler has not settled for one good sentence.
+# Filled one by one, nouns and verbs of all four blocks meet. Together, the two blocks that agree are left, and within
+# them there are many different pairs: the sampler has not settled for one good sentence.
 
 # %% [markdown]
 # ## What to try next
 #
 # - What is filled in is a target like any other: `dx.sample(key, Infilling(model, gaps), "dmala", ...)`.
 # - Longer gaps, or two that are far apart: write sentences with `and`, and let verbs agree across it.
-# - A checkpoint of your own: `model = dx.text.read_checkpoint(FOLDER)`, or from the shell
-#   `discrax infill --checkpoint FOLDER "the [MASK] sat on the [MASK] ."`.
-# - Amino acids instead of words: where all entries of a vocabulary are letters, sequences need no spaces;
-#   [text and sequences](../text.md).
+# - A checkpoint of your own: `model = dx.text.read_checkpoint(FOLDER)`, or from the shell `discrax infill
+#   --checkpoint FOLDER "the [MASK] sat on the [MASK] ."`.
+# - Amino acids instead of words: where all entries of a vocabulary are letters, sequences need no spaces; [text and
+#   sequences](../text.md).
 # - Another sampler, `sampler="dmala"` or `"dlmc"`, which changes all gaps at once.

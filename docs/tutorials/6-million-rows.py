@@ -1,8 +1,8 @@
 # %% [markdown]
 # # A million rows, a few hundred at a time
 #
-# Which of eight signals make a customer buy? The data are a million visits. Every exact step of a sampler would read all of
-# them to decide about one bit. **How much do we lose if a step reads 500 rows instead?**
+# Which of eight signals make a customer buy? The data are a million visits. Every exact step of a sampler would read
+# all of them to decide about one bit. **How much do we lose if a step reads 500 rows instead?**
 
 # %%
 import jax
@@ -15,8 +15,8 @@ import discrax as dx
 # %% [markdown]
 # ## The data
 #
-# Three of eight signals count. All of them go along with each other, and they are so weak that even a million rows leave
-# some doubt.
+# Three of eight signals count. All of them go along with each other, and they are so weak that even a million rows
+# leave some doubt.
 
 # %%
 num_rows, num_columns = 1_000_000, 8
@@ -37,8 +37,8 @@ posterior = dx.targets.TallLogisticRegression((X, y), batch_size=500)
 # A mini-batch estimates the change of the log-posterior by a flip, scaled up by 2,000. How noisy is that? We flip one
 # coefficient at a good state and look at many mini-batches.
 #
-# The remedy is a *control variate*. Around a reference state the log-likelihood of a row is nearly a parabola, and the sum
-# of all parabolas is computed once. Mini-batches then tell only the small rest.
+# The remedy is a *control variate*. Around a reference state the log-likelihood of a row is nearly a parabola, and
+# the sum of all parabolas is computed once. Mini-batches then tell only the small rest.
 
 # %%
 reference = posterior.mode()
@@ -94,8 +94,8 @@ for name, run in runs.items():
 # %% [markdown]
 # ## All rows, once
 #
-# Is it right? Eight bits have 256 states. The posterior of each, from all of the million rows, is the answer to compare
-# with.
+# Is it right? Eight bits have 256 states. The posterior of each, from all of the million rows, is the answer to
+# compare with.
 
 # %%
 exact = posterior.exact_marginals()
@@ -112,8 +112,8 @@ print("largest error:", {name: round(float(error), 3) for name, error in errors.
 assert errors["with control variates"] < 0.05 < 0.2 < errors["mini-batches"]
 
 # %% [markdown]
-# Alone, mini-batches are so noisy that the differences which matter drown, and the answer has little to do with the data.
-# With control variates the sampler agrees with all rows.
+# Alone, mini-batches are so noisy that the differences which matter drown, and the answer has little to do with the
+# data. With control variates the sampler agrees with all rows.
 #
 # ## What a step costs
 #
@@ -136,11 +136,12 @@ print({name: f"{value:.2f} ms" for name, value in per_step.items()})
 assert per_step["500 rows"] < per_step["all rows, exact"] / 10
 
 # %% [markdown]
-# So the answer to our question: with control variates we lose next to nothing, and a step costs a small part of what it did.
+# So the answer to our question: with control variates we lose next to nothing, and a step costs a small part of what
+# it did.
 #
 # ## What to try next
 #
 # - A larger `step_size`: fewer steps, and a bias that can be seen. `step_size=0.5` shows it.
 # - Rows that do not fit into memory: `discrax.data.RowStream` reads them from files in pieces.
-# - A model of your own: `dx.targets.Bayesian(log_likelihood, data, space, batch_size=500)` takes the log-likelihood of a row,
-#   and has `with_control` too; [stochastic targets](../stochastic.md).
+# - A model of your own: `dx.targets.Bayesian(log_likelihood, data, space, batch_size=500)` takes the log-likelihood
+#   of a row, and has `with_control` too; [stochastic targets](../stochastic.md).

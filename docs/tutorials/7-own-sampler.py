@@ -1,8 +1,9 @@
 # %% [markdown]
 # # Is my sampler right, and is it any good?
 #
-# You have an idea for a sampler. Ideas are easily wrong in ways that no picture shows: the chain moves, the numbers look
-# sensible, and the law that it samples is not yours. **How do we find out, and then, how does it compare with others?**
+# You have an idea for a sampler. Ideas are easily wrong in ways that no picture shows: the chain moves, the numbers
+# look sensible, and the law that it samples is not yours. **How do we find out, and then, how does it compare with
+# others?**
 #
 # Our idea: propose to flip a site, and prefer the sites whose flip would make the state likelier.
 
@@ -18,9 +19,9 @@ from discrax.extend import decide, effective_ratios, evaluate, random, scalar_in
 # %% [markdown]
 # ## A first version
 #
-# A kernel is two functions of one chain: `init`, and `step`. `evaluate` gives the log-probability of a state and, for each
-# site, how much a flip would change it. We draw a site with probability proportional to the square root of that ratio, and
-# accept as in the textbook: with probability $\min(1, \pi(y) / \pi(x))$.
+# A kernel is two functions of one chain: `init`, and `step`. `evaluate` gives the log-probability of a state and, for
+# each site, how much a flip would change it. We draw a site with probability proportional to the square root of that
+# ratio, and accept as in the textbook: with probability $\min(1, \pi(y) / \pi(x))$.
 
 
 # %%
@@ -51,8 +52,8 @@ class FirstTry(dx.Kernel):
 
 
 # %% [markdown]
-# It runs, and by itself nothing about it looks odd. Here is how often each spin of a small lattice is up, with the exact
-# answer beside it, which one seldom has:
+# It runs, and by itself nothing about it looks odd. Here is how often each spin of a small lattice is up, with the
+# exact answer beside it, which one seldom has:
 
 # %%
 small = dx.targets.Ising.lattice((2, 3), coupling=0.4, field=0.3)
@@ -82,8 +83,8 @@ print(verdict)
 assert not verdict
 
 # %% [markdown]
-# What went wrong? We choose a site with probability $q(x \to y)$, and the way back has another, $q(y \to x)$. The rule for
-# that is Hastings': accept with probability
+# What went wrong? We choose a site with probability $q(x \to y)$, and the way back has another, $q(y \to x)$. The
+# rule for that is Hastings': accept with probability
 #
 # $$\min\left(1, \frac{\pi(y)\, q(y \to x)}{\pi(x)\, q(x \to y)}\right).$$
 
@@ -104,7 +105,9 @@ for target in (small, line):  # every shape that it will meet
 
 # %%
 figure, axes = plt.subplots(1, 2, figsize=(8, 3.8), sharey=True)
-for axis, shares, title in zip(axes, (first, state_shares(Informed())), ("first try", "with Hastings' rule"), strict=True):
+for axis, shares, title in zip(
+    axes, (first, state_shares(Informed())), ("first try", "with Hastings' rule"), strict=True
+):
     axis.plot([1e-4, 1], [1e-4, 1], color="gray", linewidth=1)
     axis.loglog(law, np.maximum(shares, 1e-4), "o", markersize=4)
     distance = dx.exact.total_variation(shares, law)
@@ -118,17 +121,15 @@ plt.show()
 #
 # ## Beside the others
 #
-# Right is not yet good. We put it on a lattice of 400 spins beside two that come with the library, with the same chains
-# and steps, and count effective draws: of the log-probability, for each thousand steps.
+# Right is not yet good. We put it on a lattice of 400 spins beside two that come with the library, with the same
+# chains and steps, and count effective draws: of the log-probability, for each thousand steps.
 
 # %%
 board = dx.targets.Ising.lattice((20, 20), coupling=0.2, field=0.1)
 rivals = {"Informed": Informed(), "gibbs": "gibbs", "pas": "pas"}
 worth = {}
 for name, kernel in rivals.items():
-    run = dx.sample(
-        jax.random.key(1), board, kernel, num_chains=8, num_warmup=500, num_samples=2000, progress=False
-    )
+    run = dx.sample(jax.random.key(1), board, kernel, num_chains=8, num_warmup=500, num_samples=2000, progress=False)
     effective = dx.diagnostics.diagnose("lp", run.stats["lp"]).ess
     worth[name] = 1000 * effective / (8 * 2000)
     print(f"{name:9} {worth[name]:6.1f} effective draws in 1,000 steps, jumps of {run.stats['jump'].mean():.2f} sites")
@@ -143,13 +144,13 @@ plt.show()
 assert worth["Informed"] < worth["pas"] / 3
 
 # %% [markdown]
-# Choosing the site by its gain is worth about as much as choosing it blindly and redrawing it (`gibbs`). Both are far behind
-# `pas`, which flips a whole path of sites chosen as we do: one site a step is the limit of our idea.
+# Choosing the site by its gain is worth about as much as choosing it blindly and redrawing it (`gibbs`). Both are far
+# behind `pas`, which flips a whole path of sites chosen as we do: one site a step is the limit of our idea.
 #
 # ## What to try next
 #
-# - In a paper's benchmark: keep the kernel in a file and run
-#   `discrax bench run discs/ising --quick --sampler my_file.py:Informed --only pas,dmala`. It is put to the proof first.
+# - In a paper's benchmark: keep the kernel in a file and run `discrax bench run discs/ising --quick --sampler
+#   my_file.py:Informed --only pas,dmala`. It is put to the proof first.
 # - Another weight: divide by 1 or 3 instead of 2 in `log_weights`, and look at acceptance and jump.
 # - Count seconds instead of steps: `run.seconds`.
 # - Several flips a step, with a number that warm-up tunes: a `Knob`, as [development](../development.md) shows.

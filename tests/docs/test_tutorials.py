@@ -11,9 +11,7 @@ ROOT = Path(__file__).parents[2]
 TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.py"))
 TASKS = sorted((ROOT / "tests" / "docs" / "tasks").glob("*.py"))
 QUICK = ("temperature_scan.py",)
-RUNNING = [
-    path if path.name in QUICK else pytest.param(path, marks=pytest.mark.slow) for path in (*TUTORIALS, *TASKS)
-]
+RUNNING = [path if path.name in QUICK else pytest.param(path, marks=pytest.mark.slow) for path in (*TUTORIALS, *TASKS)]
 pytestmark = pytest.mark.optimised  # they run for long
 
 

@@ -12,7 +12,7 @@ for beta in (0.1, 0.2, 0.4, 0.6):
     run = dx.sample(
         jax.random.key(0), target, dx.samplers.gibbs("chromatic"), num_chains=16, num_warmup=300, num_samples=1000
     )
-    scan[beta] = -run.stats["lp"].mean()
+    scan[beta] = -run.stats["lp"].mean() / beta  # lp is of the law that is sampled, beta and all
 
 spins = 2 * ((np.arange(2**12)[:, None] >> np.arange(12)) & 1).reshape(-1, 3, 4) - 1
 energy = -(spins[:, 1:] * spins[:, :-1]).sum((1, 2)) - (spins[:, :, 1:] * spins[:, :, :-1]).sum((1, 2))

@@ -30,9 +30,7 @@ independent = (unseen * np.log(share) + (1 - unseen) * np.log(1 - share)).sum(ax
 print(f"{log_probs.mean():.1f} nats, independent pixels {independent.mean():.1f}")
 assert log_probs.mean() > independent.mean() + 2
 
-drawn = dx.sample(
-    jax.random.key(2), model, dx.samplers.gibbs("layers"), num_chains=20, num_warmup=200, num_samples=100
-)
+drawn = dx.sample(jax.random.key(2), model, dx.samplers.gibbs("layers"), num_chains=20, num_warmup=200, num_samples=100)
 distance = np.abs(drawn.mean() - rows.mean(axis=0)).mean()
 print(f"mean difference of pixels from the data: {distance:.3f}")
 assert distance < 0.08
