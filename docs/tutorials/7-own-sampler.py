@@ -144,7 +144,7 @@ plt.show()
 assert worth["Informed"] < worth["pas"] / 3
 
 # %% [markdown]
-# Choosing the site by its gain is worth about as much as choosing it blindly and redrawing it (`gibbs`). Both are far
+# Choosing the site by its gain is worth a little more than choosing it blindly and redrawing it (`gibbs`). Both are far
 # behind `pas`, which flips a whole path of sites chosen as we do: one site a step is the limit of our idea.
 #
 # ## What to try next

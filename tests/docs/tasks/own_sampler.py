@@ -1,6 +1,7 @@
 """A new sampler in the benchmark: a kernel of one's own is proved and then run beside PAS on a task of a paper."""
 
 import csv
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -42,7 +43,7 @@ if __name__ == "__main__":
         discrax("bench", "export", run, table)
         rows = list(csv.DictReader(table.open()))
         assert (run / "report.html").exists()
-    jumps = {row["sampler"]: float(row["value"]) for row in rows if row["metric"] == "EJD"}
+    jumps = {json.loads(row["labels"])["sampler"]: float(row["value"]) for row in rows if row["metric"] == "EJD"}
     print(jumps)
     assert set(jumps) == {"PAS", "FlipOne"}
     assert 0 < jumps["FlipOne"] <= 1 < jumps["PAS"]
