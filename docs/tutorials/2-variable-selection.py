@@ -152,6 +152,8 @@ assert {all_names[j] for j in order[:3]} == {"bmi", "trigl", "bp"}
 # pressure remain. Sex shares its part with the product of age and sex: the disease seems to go with age differently
 # in women and men, which no list of ten main effects could show.
 #
+# The summary may warn of an R-hat a little above 1.01: 250 draws a chain are few, and more would be better.
+#
 # ## What to try next
 #
 # - Data of your own: `SparseLinearRegression(X, y)` takes any matrix; centre and scale its columns first.
