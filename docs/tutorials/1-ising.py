@@ -119,8 +119,8 @@ assert coldest < 0.005
 # ## Can we trust the cold end?
 #
 # At low temperature "all up" and "all down" are equally likely, but the way from one to the other leads over states
-# that are hardly ever visited. A chain that starts in one stays in it. R-hat compares chains with each other: it is 1
-# where they tell the same story, and 1.01 is the usual limit.
+# that are hardly ever visited. A chain that starts in one stays in it. R-hat compares chains with each other: near 1
+# they tell the same story, far from it they do not.
 
 # %%
 cold = dx.sample(
