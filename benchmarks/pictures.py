@@ -1,6 +1,6 @@
 """The pictures of the site that explain: what families do on a lattice, where efficiency peaks, how cost grows.
 
-    python benchmarks/pictures.py [--only NAME ...]     # writes docs/pictures/NAME.png
+python benchmarks/pictures.py [--only NAME ...]     # writes docs/pictures/NAME.png
 """
 
 import argparse
@@ -59,7 +59,9 @@ def tuned(target: dx.Target, sampler: Any) -> dx.Result:
 def family(name: str) -> None:
     """For each sampler, which sites differ from the start after 1, 10 and 100 steps of its tuned kernel."""
     target, after = lattice(32), (1, 10, 100)
-    long = dx.sample(jax.random.key(0), target, dx.samplers.gibbs("chromatic"), num_chains=1, num_warmup=0, num_samples=300)
+    long = dx.sample(
+        jax.random.key(0), target, dx.samplers.gibbs("chromatic"), num_chains=1, num_warmup=0, num_samples=300
+    )
     start = np.asarray(long.draws[:, -1])
     rows = FAMILIES[name]
     figure, axes = plt.subplots(len(rows), 4, figsize=(6.4, 1.72 * len(rows) + 0.3), squeeze=False)

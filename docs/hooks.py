@@ -2,8 +2,8 @@
 
 - A nav entry that is the name of a folder lists the pages of that folder, the index first.
 - `<!-- names: discrax.room -->` on a page becomes the reference of all public names of that module.
-- "A figure; it is on the HTML page." in a page of results becomes the figure, taken from the HTML page beside it. That page
-  is kept as NAME.page.html, since NAME.html is the Markdown's.
+- "A figure; it is on the HTML page." in a page of results becomes the figure, taken from the HTML page beside it. That
+  page is kept as NAME.page.html, since NAME.html is the Markdown's.
 - `$...$` and `$$...$$` in a tutorial become MathML, which browsers show without any script.
 """
 
@@ -52,7 +52,7 @@ def public_names(module: ModuleType) -> list[str]:
 
 
 def described() -> dict[int, tuple[str, str]]:
-    """By the identity of a thing, the module and the name by which the reference describes it: `extend` has the rest."""
+    """By the identity of a thing, the module and the name of its entry in the reference: `extend` has the rest."""
     pages = [page for page in pages_of("reference") if not page.endswith("extend.md")]
     modules = [name for page in pages for name in NAMES.findall((DOCS / page).read_text())]
     things = {}
