@@ -151,6 +151,34 @@ def stochastic() -> None:
     save(figure, "stochastic")
 
 
+QUESTIONS = {
+    "Must totals hold (k of n on)?": "swap",
+    "Is log π known by mini-batches only?": "sgdld",
+    "Has log π no gradient?": "gibbs, block_gibbs, rwm",
+    "Has it a graph with few colours\n(lattices, sparse Ising, Potts)?": 'gibbs("chromatic")',
+    "Is it quadratic, or nearly,\nwith strong couplings?": "ab_trace",
+    "Otherwise": 'dmala, dlmc, pas: let "auto" try',
+}
+
+
+def choose() -> None:
+    """The questions of the page on choosing, one below the other."""
+    figure, axis = plt.subplots(figsize=(6.4, 5.2))
+    axis.set(xlim=(0, 10), ylim=(-len(QUESTIONS) + 0.4, 0.6))
+    axis.axis("off")
+    for row, (question, answer) in enumerate(QUESTIONS.items()):
+        for place, text, colour in ((2.6, question, "#eef0fb"), (7.9, answer, "#fdebd0")):
+            axis.text(
+                place, -row, text, ha="center", va="center", fontsize=9.5, bbox={"boxstyle": "round", "fc": colour}
+            )
+        axis.annotate("", (6.0, -row), (5.1, -row), arrowprops={"arrowstyle": "->"})
+        if row < len(QUESTIONS) - 1:
+            axis.text(5.5, -row + 0.06, "yes", ha="center", va="bottom", fontsize=9)
+            axis.text(2.75, -row - 0.5, "no", va="center", fontsize=9)
+            axis.annotate("", (2.6, -row - 0.7), (2.6, -row - 0.3), arrowprops={"arrowstyle": "->"})
+    save(figure, "choose")
+
+
 def save(figure: Any, name: str) -> None:
     (DOCS / "pictures").mkdir(exist_ok=True)
     path = DOCS / "pictures" / f"{name}.png"
@@ -161,7 +189,7 @@ def save(figure: Any, name: str) -> None:
 
 
 def main() -> None:
-    every = {"acceptance": acceptance, "cost": cost, "stochastic": stochastic}
+    every = {"choose": choose, "acceptance": acceptance, "cost": cost, "stochastic": stochastic}
     parser = argparse.ArgumentParser()
     parser.add_argument("--only", nargs="*", choices=[*FAMILIES, *every], default=[*FAMILIES, *every])
     for name in parser.parse_args().only:
