@@ -88,7 +88,7 @@ def acceptance() -> None:
     grids: dict[str, tuple[dx.Target, Any, np.ndarray]] = {
         "pas, 800 bits": (coins, dx.samplers.pas, np.geomspace(25, 600, 12).round()),
         "dmala, 30x30 spins": (spins, dx.samplers.dmala, np.geomspace(0.4, 4, 12)),
-        "rwm, 800 bits": (coins, dx.samplers.rwm, np.arange(1.0, 24.0, 2.0)),
+        "rwm, 800 bits": (coins, dx.samplers.rwm, np.arange(1.0, 36.0, 3.0)),
     }
     figure, axis = plt.subplots(figsize=(6.4, 3.6))
     for (title, (target, build, scales)), style in zip(grids.items(), ("o-", "s-", "^-"), strict=True):
@@ -97,7 +97,7 @@ def acceptance() -> None:
         axis.plot(rates, jumps / jumps.max(), style, markersize=4, label=title)
     for rate in (0.234, 0.574):
         axis.axvline(rate, color="grey", linestyle=":")
-        axis.text(rate + 0.008, 0.02, str(rate), fontsize=9, color="grey")
+        axis.text(rate + 0.008, 0.3, str(rate), fontsize=9, color="grey")
     axis.set(xlabel="acceptance rate", ylabel="jump distance a step, share of the best", xlim=(0, 1), ylim=(0, 1.05))
     axis.legend(fontsize=8, loc="lower center")
     save(figure, "acceptance")
