@@ -14,7 +14,7 @@ from pathlib import Path
 from types import ModuleType
 
 from latex2mathml.converter import convert
-from mkdocs.structure.files import File
+from mkdocs.structure.files import File, InclusionLevel
 
 NAMES = re.compile(r"^<!-- names: ([\w.]+) -->$", re.MULTILINE)
 FIGURE = "A figure; it is on the HTML page."
@@ -135,7 +135,9 @@ def on_files(files, config):
     for path in sorted(DOCS.glob("results/*.html")):
         place = path.relative_to(DOCS).as_posix()
         to = place.removesuffix(".html") + ".page.html"
-        files.append(File(place, config.docs_dir, config.site_dir, False, dest_uri=to))
+        files.remove(files.get_file_from_path(place))
+        given = {"dest_uri": to, "inclusion": InclusionLevel.INCLUDED}
+        files.append(File(place, config.docs_dir, config.site_dir, False, **given))
     return files
 
 

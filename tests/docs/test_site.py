@@ -1,4 +1,4 @@
-"""The site: its nav names pages that exist, every page shows or runs something, every public name is in the reference."""
+"""The site: its nav names pages that exist, pages show or run something, and the reference has every public name."""
 
 import importlib
 import importlib.util
