@@ -146,7 +146,9 @@ def stochastic() -> None:
             found.append(float(run.mean(lambda x: jnp.sum(x, axis=-1) == 4)))
         axis.plot(sizes, found, style, label="with the cache" if cache else "without")
     axis.axhline(0.125, color="grey", linestyle=":", label="exact: 0.125")
-    axis.set(xlabel="step size h, expected jumps a step", ylabel="P(all four on)", xscale="log", ylim=(0, None))
+    axis.set(xlabel="step size h, expected jumps a step", ylabel="P(all four on)", xscale="log", ylim=(0, 0.14))
+    axis.set_xticks(sizes, [str(size) for size in sizes])
+    axis.minorticks_off()
     axis.legend(fontsize=8)
     save(figure, "stochastic")
 
