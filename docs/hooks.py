@@ -135,7 +135,6 @@ def on_files(files, config):
     for path in sorted(DOCS.glob("results/*.html")):
         place = path.relative_to(DOCS).as_posix()
         to = place.removesuffix(".html") + ".page.html"
-        files.remove(files.get_file_from_path(place))
         given = {"dest_uri": to, "inclusion": InclusionLevel.INCLUDED}
         files.append(File(place, config.docs_dir, config.site_dir, False, **given))
     return files
