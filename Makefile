@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: demo test check test-slow wheel bench clean
+.PHONY: demo test check test-slow wheel bench docs clean
 
 demo: $(INSTALLED)
 	$(BIN)/discrax demo
@@ -32,6 +32,10 @@ bench: $(INSTALLED)
 	$(BIN)/pip install --quiet --editable ".[peers]"
 	$(BIN)/python benchmarks/step_cost.py
 
+# Runs the tutorials and writes the site into site/; a broken link, anchor or image ends it.
+docs: $(INSTALLED)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
 $(INSTALLED): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
@@ -39,4 +43,4 @@ $(INSTALLED): pyproject.toml
 	touch $(INSTALLED)
 
 clean:
-	rm -rf $(VENV) build dist .pytest_cache
+	rm -rf $(VENV) build dist site .pytest_cache

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+ROOMS = (".", "methods", "reference")
+PAGES = [ROOT / "README.md", *sorted(page for room in ROOMS for page in (ROOT / "docs" / room).glob("*.md"))]
 EXAMPLES = {page: re.findall(r"^```python\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL) for page in PAGES}
 
 
@@ -17,7 +18,7 @@ RUNNING = [
 ]
 
 
-@pytest.mark.parametrize("page", RUNNING, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", RUNNING, ids=lambda page: str(page.relative_to(ROOT)))
 def test_examples_of_a_page_run(page, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     namespace: dict = {}
@@ -25,7 +26,7 @@ def test_examples_of_a_page_run(page, monkeypatch, tmp_path):
         exec(compile(example, f"{page.name}, example {number}", "exec"), namespace)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_of_a_page_lead_somewhere(page):
     for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text()):
         assert (page.parent / target).exists(), f"{page.name} links to {target}, which is not there"
