@@ -2,7 +2,7 @@
 
 - A nav entry that is the name of a folder lists the pages of that folder, the index first.
 - `<!-- names: discrax.room -->` on a page becomes the reference of all public names of that module.
-- "A figure; it is on the HTML page." in a page of results becomes the figure, taken from the HTML page beside it. That
+- "A figure, drawn on the HTML page." in a page of results becomes the figure, taken from the HTML page beside it. That
   page is kept as NAME.page.html, since NAME.html is the Markdown's.
 - `$...$` and `$$...$$` in a tutorial become MathML, which browsers show without any script.
 """
@@ -17,7 +17,7 @@ from latex2mathml.converter import convert
 from mkdocs.structure.files import File, InclusionLevel
 
 NAMES = re.compile(r"^<!-- names: ([\w.]+) -->$", re.MULTILINE)
-FIGURE = "A figure; it is on the HTML page."
+FIGURE = re.compile(r"A figure[^.\n]* on the HTML page\.")
 DOCS = Path(__file__).parent
 SHOWN = ("discrax", "discrax.extend")
 
@@ -103,7 +103,7 @@ def figures(page: Path) -> list[str]:
 
 def with_figures(markdown: str, drawn: list[str]) -> str:
     """A page of results with its figures in place of the sentence that says where they are."""
-    parts = markdown.split(FIGURE)
+    parts = FIGURE.split(markdown)
     if len(parts) - 1 != len(drawn):
         raise ValueError(f"The page speaks of {len(parts) - 1} figures, and the HTML page beside it has {len(drawn)}.")
     shown = [f'\n<div class="figure">{svg}</div>\n'.replace("\n\n", "\n") for svg in drawn]
@@ -141,7 +141,7 @@ def on_files(files, config):
 
 
 def on_page_markdown(markdown, page, **_):
-    if FIGURE in markdown:
+    if FIGURE.search(markdown):
         markdown = with_figures(markdown, figures((DOCS / page.file.src_uri).with_suffix(".html")))
     return NAMES.sub(lambda found: reference(found[1]), markdown)
 

@@ -273,7 +273,8 @@ def _title(standings: Iterable[Standing]) -> str:
 
 
 def _to_markdown(standings: Sequence[Standing], facts: Sequence[tuple[str, str]]) -> str:
-    parts = [f"# {_title(standings)}", "\n".join(f"- {name}: {text}" for name, text in facts), _HOW]
+    command = f"```sh\ndiscrax bench leaderboard {' '.join(name for name, _ in facts)}\n```"
+    parts = [f"# {_title(standings)}", "\n".join(f"- {name}: {text}" for name, text in facts), command, _HOW]
     for board in BOARDS:
         mine = [each for each in standings if each.board == board.name]
         if not mine:
