@@ -27,6 +27,10 @@ _ROOMS = ["core", "data", "targets", "samplers", "adaptation", "curvature", "exa
 _ROOMS += ["problems", "solving", "learn"]
 
 _PLAIN = "JAX_DISABLE_MOST_OPTIMIZATIONS"
+_FLAGS = os.environ.get("XLA_FLAGS", "")
+
+# Fused operations are written by XLA's older writer, and all by one thread: a fifth of the work.
+_CHEAP = {"xla_cpu_use_fusion_emitters": False, "xla_cpu_parallel_codegen_split_count": 1}
 
 # Whoever imports discrax first gets the checks; the process that only hands out tests to workers never does.
 install_import_hook([f"discrax.{room}" for room in _ROOMS], "strict_types.check")
@@ -46,6 +50,23 @@ def pytest_configure(config):
         import jax
 
         jax.config.update("jax_numpy_rank_promotion", "raise")
+        jax.devices()  # reads XLA_FLAGS, which are then those of programs that tests start
+        _compile_cheaply()
+
+
+def _compile_cheaply():
+    """Programs that are compiled with little optimisation get `_CHEAP`, by JAX's own hand: XLA_FLAGS hold for all."""
+    import jax
+    from jax._src import compiler
+
+    plain = compiler.get_compile_options
+
+    def cheap(*arguments, env_options_overrides=None, **keywords):
+        if jax.config.read("jax_disable_most_optimizations"):
+            env_options_overrides = _CHEAP | (env_options_overrides or {})
+        return plain(*arguments, env_options_overrides=env_options_overrides, **keywords)
+
+    compiler.get_compile_options = cheap
 
 
 def pytest_collection_modifyitems(config, items):
@@ -74,4 +95,6 @@ def pytest_runtest_setup(item):
         jax.clear_caches()  # no program is used by modules of both kinds
         programs._programs.clear()
         programs._executables.clear()
-    os.environ[_PLAIN] = "1" if is_plain else "0"  # for programs that the test starts
+    # For programs that the test starts.
+    os.environ[_PLAIN] = "1" if is_plain else "0"
+    os.environ["XLA_FLAGS"] = " ".join([_FLAGS, *(f"--{name}={int(value)}" for name, value in _CHEAP.items() if is_plain)])
