@@ -22,7 +22,7 @@ check: $(INSTALLED)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports
-	$(BIN)/pyright
+	$(BIN)/ty check --quiet
 
 bench: $(INSTALLED)
 	$(BIN)/pip install --quiet --editable ".[peers]"

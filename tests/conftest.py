@@ -97,4 +97,6 @@ def pytest_runtest_setup(item):
         programs._executables.clear()
     # For programs that the test starts.
     os.environ[_PLAIN] = "1" if is_plain else "0"
-    os.environ["XLA_FLAGS"] = " ".join([_FLAGS, *(f"--{name}={int(value)}" for name, value in _CHEAP.items() if is_plain)])
+    os.environ["XLA_FLAGS"] = " ".join(
+        [_FLAGS, *(f"--{name}={int(value)}" for name, value in _CHEAP.items() if is_plain)]
+    )

@@ -1,5 +1,6 @@
 """`discrax bench list | run | report | compare | leaderboard | export`."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -166,6 +167,6 @@ def leaderboard(runs: Annotated[tuple[Path, ...], tyro.conf.Positional], /, out:
 
 def main(arguments: list[str]) -> None:
     """The commands of `discrax bench`."""
-    commands = {"list": list_suites, "run": run, "report": report, "compare": compare}
+    commands: dict[str, Callable[..., None]] = {"list": list_suites, "run": run, "report": report, "compare": compare}
     commands |= {"leaderboard": leaderboard, "export": export}
     tyro.extras.subcommand_cli_from_dict(commands, prog="discrax bench", args=arguments)

@@ -82,7 +82,7 @@ def data(folder: Path | None = None, /, download: tuple[str, ...] = ()) -> None:
     if download and folder is None:
         raise ValueError(f"Say where to: give a data folder, or set {VARIABLE}.")
     for of_set in download:
-        for path in fetch_originals(of_set, folder):  # pyright: ignore[reportArgumentType]
+        for path in fetch_originals(of_set, folder):  # ty: ignore[invalid-argument-type]
             print(path)
     title = f"no data folder: give one, or set {VARIABLE}" if folder is None else f"data folder {folder}"
     table = Table("set", "state", "files, in a folder of the set's name", "where", title=title, title_justify="left")

@@ -1,5 +1,6 @@
 """`discrax stochastic law | regression | facilities | circuit`: the applications of mini-batch sampling."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -216,7 +217,7 @@ def _interrupted(result: Any) -> str:
     return "" if result.is_complete else "; interrupted"
 
 
-def _print_table(headings: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
+def _print_table(headings: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
     from rich.console import Console
     from rich.table import Table
 

@@ -5,6 +5,7 @@ paper does; tables "after repair" are of the same cells and are not compared.
 """
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from discrax.bench.papers.discs import tasks
 from discrax.bench.papers.discs.solve import columns
@@ -49,7 +50,7 @@ def progress(what: str, title: str, *names: str) -> tuple[Figure, ...]:
 
 
 def _tables(number: int, title: str, metric: str, columns: tuple[str, ...], seconds: bool = True) -> tuple[Table, ...]:
-    shared = {"paper": "discs", "number": number, "columns": columns}
+    shared: dict[str, Any] = {"paper": "discs", "number": number, "columns": columns}
     found = [Table(title, metric=metric, ours=metric, **shared)]
     if metric == "ratio":
         found.append(Table(f"{title}, after repair", metric=metric, ours="ratio_repaired", compares=False, **shared))
