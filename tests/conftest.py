@@ -3,15 +3,17 @@
 What was compiled once is not compiled again: programs lie in `.pytest_cache`, where both workers, what they start, and
 the next run find them. A fresh clone has none. DISCRAX_TESTS_COMPILED names another folder.
 
-Most of the time goes into compiling. Programs are compiled with little optimisation, which takes a third less and is as
-right. A module that compares programs bit for bit which only optimisation makes alike, or that runs for long, says
-`pytestmark = pytest.mark.optimised`: it is compiled as users' programs are. The choice is the module's, since its tests
-share fixtures, and holds for the programs that its tests start.
+Most of the time goes into compiling. Programs are compiled with little optimisation and by XLA's older writer of fused
+operations, which takes less than a third of the time and is as right. A module that compares programs bit for bit
+which only optimisation makes alike, or that runs for long, says `pytestmark = pytest.mark.optimised`: it is compiled as
+users' programs are. The choice is the module's, since its tests share fixtures, and holds for the programs that its
+tests start.
 
 What a test costs depends on what others compiled before it, so many slow ones are found by measuring: `slow.txt` lists
 them.
 """
 
+import gc
 import os
 from pathlib import Path
 
@@ -29,7 +31,7 @@ _ROOMS += ["problems", "solving", "learn"]
 _PLAIN = "JAX_DISABLE_MOST_OPTIMIZATIONS"
 _FLAGS = os.environ.get("XLA_FLAGS", "")
 
-# Fused operations are written by XLA's older writer, and all by one thread: a fifth of the work.
+# Fused operations by XLA's older writer, and all of a program by one thread.
 _CHEAP = {"xla_cpu_use_fusion_emitters": False, "xla_cpu_parallel_codegen_split_count": 1}
 
 # Whoever imports discrax first gets the checks; the process that only hands out tests to workers never does.
@@ -50,6 +52,7 @@ def pytest_configure(config):
         import jax
 
         jax.config.update("jax_numpy_rank_promotion", "raise")
+        gc.set_threshold(20_000)  # JAX makes many objects, few of them in cycles
         jax.devices()  # reads XLA_FLAGS, which are then those of programs that tests start
         _compile_cheaply()
 
