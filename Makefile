@@ -22,7 +22,7 @@ check: $(INSTALLED)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports
-	$(BIN)/pyright
+	$(BIN)/ty check --quiet
 
 # The wheel in clean environments: without extras, with each alone, with all. EXTRAS="core zarr" tries some.
 wheel: $(INSTALLED)

@@ -54,7 +54,7 @@ def main() -> None:
                 if name == "dmala" and rule == "paper":
                     continue  # the paper's rule is for path lengths
                 curve = curves[task, name, rule] = rates(target, kernel, rule)
-                rate = rated_knob(kernel, target)[1].rate or 0.0  # pyright: ignore[reportOptionalSubscript]
+                rate = rated_knob(kernel, target)[1].rate or 0.0  # ty: ignore[not-subscriptable]
                 needed = steps_until(curve, rate)
                 print(
                     f"{task:15} {name:13} {rule:7} {rate:10.3f} {curve[AROUND].mean():14.3f} {needed:>13}", flush=True

@@ -65,7 +65,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="*")
     parser.add_argument("--out")
     arguments = parser.parse_args()
-    rows = []
+    rows: list[dict[str, Any]] = []
     for title, target in targets().items():
         if arguments.only and not any(part in title for part in arguments.only):
             continue
@@ -78,8 +78,9 @@ def main() -> None:
         full = {}
         for name, sampler in dict(candidates_for(target, differentiable=True)).items():
             full[name] = scores(dx.sample(jax.random.key(1), target, sampler, **settings))
+        settings["num_samples"] = 1
         spec = dx.auto(arguments.seconds)
-        report = dx.sample(jax.random.key(0), target, spec, **{**settings, "num_samples": 1}).reports[0]
+        report = dx.sample(jax.random.key(0), target, spec, **settings).reports[0]
         best = max(full, key=lambda name: full[name][0])
         share = full[report.chosen][0] / full[best][0]
         rows.append({"target": title, "chosen": report.chosen, "best": best, "share": share, "full": full})

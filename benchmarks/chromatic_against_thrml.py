@@ -40,7 +40,7 @@ def theirs():
     weights = jnp.full(len(edges), 0.15)
     model = IsingEBM(flat, edges, jnp.asarray(field().reshape(-1), jnp.float32), weights, jnp.array(1.0))
     colours = [Block([nodes[i][j] for i in range(SIDE) for j in range(SIDE) if (i + j) % 2 == c]) for c in (0, 1)]
-    program = IsingSamplingProgram(model, colours, clamped_blocks=[])  # pyright: ignore[reportArgumentType]
+    program = IsingSamplingProgram(model, colours, clamped_blocks=[])
     schedule = SamplingSchedule(n_warmup=SWEEPS - 1, n_samples=1, steps_per_sample=1)
     keys = jax.random.split(jax.random.key(0), CHAINS)
     initial = hinton_init(jax.random.key(1), model, colours, (CHAINS,))

@@ -10,6 +10,7 @@ import argparse
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import jax
 import networkx as nx
@@ -76,10 +77,10 @@ def rows(only: list[str] | None) -> Iterator[dict]:
                 ready = kernel.prepare(target, tuning=False)[0]
                 shape = (num_chains, *target.space.shape)
                 x = jax.numpy.asarray(np.random.default_rng(1).integers(0, 2, shape), target.space.dtype)
-                row = {"task": task, "sampler": name, "chains": num_chains}
+                row: dict[str, Any] = {"task": task, "sampler": name, "chains": num_chains}
                 before = replaced(ready, plan=None) if hasattr(ready, "plan") else ready
                 for label, choose, timed in (("before", plain, before), ("after", layout.choose_layout, ready)):
-                    driver.choose_layout = choose
+                    driver.choose_layout = choose  # ty: ignore[invalid-assignment]
                     programs._programs.clear()
                     programs._executables.clear()
                     num_steps = int(np.clip(5e8 / x.size, 20, 1000))

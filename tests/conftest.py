@@ -3,15 +3,17 @@
 What was compiled once is not compiled again: programs lie in `.pytest_cache`, where both workers, what they start, and
 the next run find them. A fresh clone has none. DISCRAX_TESTS_COMPILED names another folder.
 
-Most of the time goes into compiling. Programs are compiled with little optimisation, which takes a third less and is as
-right. A module that compares programs bit for bit which only optimisation makes alike, or that runs for long, says
-`pytestmark = pytest.mark.optimised`: it is compiled as users' programs are. The choice is the module's, since its tests
-share fixtures, and holds for the programs that its tests start.
+Most of the time goes into compiling. Programs are compiled with little optimisation and by XLA's older writer of fused
+operations, which takes less than a third of the time and is as right. A module that compares programs bit for bit
+which only optimisation makes alike, or that runs for long, says `pytestmark = pytest.mark.optimised`: it is compiled as
+users' programs are. The choice is the module's, since its tests share fixtures, and holds for the programs that its
+tests start.
 
 What a test costs depends on what others compiled before it, so many slow ones are found by measuring: `slow.txt` lists
 them.
 """
 
+import gc
 import os
 from pathlib import Path
 
@@ -27,6 +29,10 @@ _ROOMS = ["core", "data", "targets", "samplers", "adaptation", "curvature", "exa
 _ROOMS += ["problems", "solving", "learn"]
 
 _PLAIN = "JAX_DISABLE_MOST_OPTIMIZATIONS"
+_FLAGS = os.environ.get("XLA_FLAGS", "")
+
+# Fused operations by XLA's older writer, and all of a program by one thread.
+_CHEAP = {"xla_cpu_use_fusion_emitters": False, "xla_cpu_parallel_codegen_split_count": 1}
 
 # Whoever imports discrax first gets the checks; the process that only hands out tests to workers never does.
 install_import_hook([f"discrax.{room}" for room in _ROOMS], "strict_types.check")
@@ -46,6 +52,24 @@ def pytest_configure(config):
         import jax
 
         jax.config.update("jax_numpy_rank_promotion", "raise")
+        gc.set_threshold(20_000)  # JAX makes many objects, few of them in cycles
+        jax.devices()  # reads XLA_FLAGS, which are then those of programs that tests start
+        _compile_cheaply()
+
+
+def _compile_cheaply():
+    """Programs that are compiled with little optimisation get `_CHEAP`, by JAX's own hand: XLA_FLAGS hold for all."""
+    import jax
+    from jax._src import compiler
+
+    plain = compiler.get_compile_options
+
+    def cheap(*arguments, env_options_overrides=None, **keywords):
+        if jax.config.read("jax_disable_most_optimizations"):
+            env_options_overrides = _CHEAP | (env_options_overrides or {})
+        return plain(*arguments, env_options_overrides=env_options_overrides, **keywords)
+
+    compiler.get_compile_options = cheap
 
 
 def pytest_collection_modifyitems(config, items):
@@ -74,4 +98,8 @@ def pytest_runtest_setup(item):
         jax.clear_caches()  # no program is used by modules of both kinds
         programs._programs.clear()
         programs._executables.clear()
-    os.environ[_PLAIN] = "1" if is_plain else "0"  # for programs that the test starts
+    # For programs that the test starts.
+    os.environ[_PLAIN] = "1" if is_plain else "0"
+    os.environ["XLA_FLAGS"] = " ".join(
+        [_FLAGS, *(f"--{name}={int(value)}" for name, value in _CHEAP.items() if is_plain)]
+    )

@@ -130,7 +130,7 @@ def dimod() -> None:
     from discrax.interop.dimod import DiscraxSampler
 
     bqm = others.BinaryQuadraticModel({"a": 1.0, "b": -1.0}, {("a", "b"): 0.5}, 0.0, "BINARY")
-    assert DiscraxSampler().sample(bqm, num_reads=2, num_sweeps=50, seed=1).first.energy == -1  # pyright: ignore[reportAttributeAccessIssue]
+    assert DiscraxSampler().sample(bqm, num_reads=2, num_sweeps=50, seed=1).first.energy == -1
 
 
 def bench() -> None:

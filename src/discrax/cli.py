@@ -140,15 +140,17 @@ def completion(shell: Literal["bash", "zsh", "fish"], /) -> None:
     from tyro.extras import SubcommandApp
 
     # All commands in one tree: the only time that all of them are loaded.
-    tree, houses = SubcommandApp(), {"stochastic": STOCHASTIC, "bench": _load("discrax.bench.commands:commands")()}
+    tree = SubcommandApp()
+    houses: dict[str, dict[str, Any]] = {"stochastic": STOCHASTIC, "bench": _load("discrax.bench.commands:commands")()}
     for name, (place, _) in COMMANDS.items():
         if name in houses:
             inner = SubcommandApp()
             for each, command in houses[name].items():
-                inner.command(_load(command) if isinstance(command, str) else command, name=each)  # pyright: ignore
+                made = _load(command) if isinstance(command, str) else command
+                inner.command(made, name=each)  # ty: ignore[no-matching-overload]
             tree.command(inner, name=name)
         else:
-            tree.command(_load(place), name=name)  # pyright: ignore
+            tree.command(_load(place), name=name)  # ty: ignore[no-matching-overload]
     tree.cli(prog="discrax", args=["--tyro-print-completion", shell], config=(OmitArgPrefixes,))
 
 

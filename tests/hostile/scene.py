@@ -18,7 +18,7 @@ from . import scene_targets as scene_targets
 from .things import MAKERS, get
 
 LIBRARIES = {"dx": dx, "jax": jax, "jnp": jnp, "np": np, "Path": Path}
-__all__ = [*LIBRARIES, *MAKERS]  # pyright: ignore[reportUnsupportedDunderAll]
+__all__ = [*LIBRARIES, *MAKERS]
 
 
 def __getattr__(name: str) -> Any:

@@ -315,7 +315,7 @@ def unhashable():
     """A function that has no hash."""
 
     class Unhashable:
-        __hash__ = None  # pyright: ignore[reportAssignmentType]
+        __hash__ = None
 
         def __call__(self, *arguments):
             return jnp.asarray(arguments[0], float).sum()

@@ -177,7 +177,7 @@ def leaderboard(runs: Annotated[tuple[Path, ...], tyro.conf.Positional], /, out:
 
 def commands() -> dict[str, Callable[..., None]]:
     """The commands of `discrax bench`."""
-    first = {"list": list_suites, "run": run, "report": report, "compare": compare}
+    first: dict[str, Callable[..., None]] = {"list": list_suites, "run": run, "report": report, "compare": compare}
     return first | {"leaderboard": leaderboard, "export": export}
 
 

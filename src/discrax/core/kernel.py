@@ -188,7 +188,7 @@ def start_state(target: Target, x: Integer[Array, "*shape"]) -> State:
 
 def replaced(module: Module, **fields: Any) -> Module:
     """A copy of a module with other values of some fields, static ones too (`eqx.tree_at` reaches leaves only)."""
-    known = [each.name for each in dataclasses.fields(module)]  # pyright: ignore[reportArgumentType]
+    known = [each.name for each in dataclasses.fields(module)]
     for name in fields:
         if name not in known:
             raise TypeError(f"{type(module).__name__} has no field {name!r}, but it has {', '.join(known)}.")

@@ -34,7 +34,7 @@ def keep_programs() -> None:
         return
     import jax
 
-    if jax.config.jax_compilation_cache_dir is None:  # pyright: ignore
+    if jax.config.jax_compilation_cache_dir is None:  # ty: ignore[missing-attribute]
         jax.config.update("jax_compilation_cache_dir", str(folder))
         jax.config.update("jax_persistent_cache_min_compile_time_secs", _LEAST_SECONDS)
 

@@ -62,7 +62,7 @@ def compiled(
     leaves, structure = jax.tree.flatten(arrays)
     static_leaves, static_structure = jax.tree.flatten(static)
     shapes = tuple((leaf.shape, str(leaf.dtype), bool(getattr(leaf, "weak_type", False))) for leaf in leaves)
-    place = (shapes, _devices(leaves), jnp.result_type(float), jax.config.jax_default_matmul_precision)  # pyright: ignore
+    place = (shapes, _devices(leaves), jnp.result_type(float), jax.config.jax_default_matmul_precision)  # ty: ignore[missing-attribute]
     axes = None if axes is None else tuple(_axis_of_each(axes, arrays))
     identity = (
         function,
@@ -157,7 +157,7 @@ def _is_array(leaf: Any) -> bool:
 def _devices(leaves: list[Any]) -> tuple:
     """Where a program would run: where its arrays were put, else on the default device."""
     placed = {leaf.sharding for leaf in leaves if isinstance(leaf, jax.Array) and leaf.committed}
-    return frozenset(placed), jax.config.jax_default_device, jax.default_backend()  # pyright: ignore
+    return frozenset(placed), jax.config.jax_default_device, jax.default_backend()  # ty: ignore[missing-attribute]
 
 
 def _has_user_code(tree: Any) -> bool:

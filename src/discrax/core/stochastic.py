@@ -98,7 +98,7 @@ class DataTarget(StochasticTarget):
     batch_size: eqx.AbstractVar[int]
 
     @property
-    def is_log_prob_exact(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def is_log_prob_exact(self) -> bool:
         """Where the data come block by block, only one block of them is there to be summed over."""
         return self.rows.num_resident is None
 

@@ -87,7 +87,7 @@ def check_log_prob(log_prob: Callable[[Array], Array], space: Space) -> None:
 
 
 def _kind_of(value: object) -> str:
-    return f"shape {value.shape}" if hasattr(value, "shape") else f"a {type(value).__name__}"  # pyright: ignore
+    return f"shape {value.shape}" if hasattr(value, "shape") else f"a {type(value).__name__}"
 
 
 def check_target(target: Target) -> None:

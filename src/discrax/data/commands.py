@@ -81,7 +81,7 @@ def data(folder: Path | None = None, /, download: tuple[str, ...] = (), voice: V
     if download and folder is None:
         raise ValueError(f"Say where to: give a data folder, or set {VARIABLE}.")
     for of_set in download:
-        for path in fetch_originals(of_set, folder):  # pyright: ignore[reportArgumentType]
+        for path in fetch_originals(of_set, folder):  # ty: ignore[invalid-argument-type]
             voice.say(path)
     title = f"no data folder: give one, or set {VARIABLE}" if folder is None else f"data folder {folder}"
     fetched, stocks = {each.of_set for each in ORIGINALS if each.url}, take_stock(folder)

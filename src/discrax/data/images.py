@@ -109,7 +109,7 @@ def _digits(folder: Any) -> Images:
         from sklearn.datasets import load_digits
     except ImportError as error:
         raise ImportError("The digits come with scikit-learn, which is missing: pip install scikit-learn.") from error
-    pixels = load_digits().images  # pyright: ignore[reportAttributeAccessIssue]
+    pixels = load_digits().images
     train, test = _split((pixels >= 8).astype(np.uint8), 1500, 297)
     return Images("digits", train, test)
 

@@ -137,7 +137,7 @@ def _read_usps(place: Path, _: str) -> Arrays | None:
         import h5py
 
         with h5py.File(place / "usps.h5") as file:
-            parts = {part: np.asarray(file[part]["data"]) for part in ("train", "test")}  # pyright: ignore[reportIndexIssue]
+            parts = {part: np.asarray(file[part]["data"]) for part in ("train", "test")}
         return {f"{part}_x_milli": np.rint(2000 * x).astype(np.int16) for part, x in parts.items()}
     paths = {"train": place / "usps.bz2", "test": place / "usps.t.bz2"}
     if not all(path.is_file() for path in paths.values()):

@@ -18,7 +18,7 @@ from discrax.data.stream import RowStream
 class ResidentRows(Rows):
     """All rows on the device. A mini-batch is drawn uniformly, with replacement."""
 
-    arrays: Any
+    arrays: Any  # ty: ignore[dataclass-field-order]
     num_rows: int = eqx.field(static=True)
     num_resident: None = eqx.field(static=True, default=None)
 

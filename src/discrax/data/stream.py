@@ -260,7 +260,7 @@ def _read_mapped(array: np.memmap, begin: int, end: int) -> np.ndarray:
     # Pages that were read stay resident, and in the end all of the file would. Dropped pages of a shared map come back
     # from the file; those of a private map (mode "c") would lose what was written to them.
     if hasattr(mmap, "MADV_DONTNEED") and array.mode != "c":
-        array._mmap.madvise(mmap.MADV_DONTNEED)  # pyright: ignore[reportAttributeAccessIssue]
+        array._mmap.madvise(mmap.MADV_DONTNEED)  # ty: ignore[missing-attribute]
     return rows
 
 

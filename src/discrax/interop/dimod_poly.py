@@ -53,7 +53,7 @@ class DiscraxPolySampler(PolySampler):
         beta_schedule_type: str = "geometric",
         seed: int | None = None,
         interrupt_function: Callable[[], bool] | None = None,
-    ) -> dimod.SampleSet:
+    ) -> dimod.SampleSet:  # ty: ignore[incompatible-method-override]
         """States of low energy, a read each, in no order. Energies, labels and vartype are those of the polynomial.
 
         Args:

@@ -75,7 +75,7 @@ def bridge_to(target: Target, base: ArrayLike | None) -> Bridge | ExactBridge:
         weights, constants = np.where(is_weighed, log_probs, 0), np.zeros(space.num_sites)
         weights = weights.reshape(*space.shape, space.num_levels)
     elif space.has_two_levels:
-        low, high = np.asarray(space.values, np.float64)  # pyright: ignore[reportAttributeAccessIssue]
+        low, high = np.asarray(space.values, np.float64)  # ty: ignore[missing-attribute]
         slopes = np.where(is_free, (log_probs[:, 1] - log_probs[:, 0]) / (high - low), 0)
         weights, constants = slopes.reshape(space.shape), log_probs[:, 0] - slopes * low
     else:  # uniform

@@ -64,7 +64,7 @@ class Custom(Problem):
     _objective: "_Traced"
     _violations: "_Traced | None"
     repair_function: Callable[[np.ndarray], Any] | None
-    sense: str  # pyright: ignore[reportIncompatibleVariableOverride]
+    sense: str
     penalty: float
 
     def __init__(

@@ -105,7 +105,7 @@ def rb_model(
     orders = generator.permuted(np.tile(np.arange(k * k), (len(cliques), 1)), axis=1)
     counts = np.minimum(repeats * int(p * k * k), k * k)
     if planted is not None:
-        kept = planted[cliques[:, 0]] * k + planted[cliques[:, 1]]
+        kept = planted[cliques[:, 0]] * k + planted[cliques[:, 1]]  # ty: ignore[invalid-argument-type]
         orders = orders[orders != kept[:, None]].reshape(len(cliques), k * k - 1)
         counts = np.minimum(counts, k * k - 1)
     values = orders[np.arange(orders.shape[1]) < counts[:, None]]

@@ -57,7 +57,7 @@ class Polynomial(ProductProblem):
     can be compared.
     """
 
-    sense: str  # pyright: ignore[reportIncompatibleVariableOverride]
+    sense: str
     polynomial: Products  # the value itself, of codes 0 and 1
     names: tuple[Hashable, ...]
 
@@ -162,6 +162,6 @@ def _order(names: Iterable[Hashable]) -> tuple[Hashable, ...]:
     """Each name once, in an order that is the same in every process, as far as names allow."""
     names = dict.fromkeys(names)
     try:
-        return tuple(sorted(names))  # pyright: ignore[reportArgumentType]
+        return tuple(sorted(names))  # ty: ignore[invalid-argument-type]
     except TypeError:
         return tuple(sorted(names, key=lambda name: (type(name).__name__, repr(name))))

@@ -69,7 +69,7 @@ class QUBO(Unconstrained):
     sense: ClassVar[str] = "min"
 
     energy: _Energy  # of codes 0 and 1
-    space: Binary  # pyright: ignore[reportIncompatibleVariableOverride]
+    space: Binary
     names: tuple[Hashable, ...] | None
     is_spin: bool
 

@@ -47,7 +47,7 @@ class MaxSAT(ProductProblem):
         penalty: float | None = None,
     ):
         if isinstance(clauses, str | Path):
-            if weights is not None or hard:
+            if weights is not None or hard:  # ty: ignore[truthiness-test-of-iterable]
                 raise ValueError("A file has its own weights and hard clauses: leave out `weights` and `hard`.")
             formula = read_formula(clauses)
         else:

@@ -76,7 +76,7 @@ def _places(place: Mapping[Hashable, int], keys: Iterable[tuple]) -> Int[np.ndar
 
 def _order(names: Iterable[Hashable]) -> tuple[Hashable, ...]:
     names = tuple(names)
-    return tuple(sorted(names)) if all(map(_is_whole, names)) else names  # pyright: ignore[reportArgumentType]
+    return tuple(sorted(names)) if all(map(_is_whole, names)) else names  # ty: ignore[invalid-argument-type]
 
 
 def _is_whole(name: Hashable) -> bool:

@@ -75,7 +75,7 @@ def get_balancing(balancing: str | Balancing) -> Balancing:
             raise ValueError(
                 f"A weight function maps log t to as many real numbers log g(t), but of three it made {value}."
             )
-        return balancing
+        return balancing  # ty: ignore[invalid-return-type]
     if not isinstance(balancing, str):
         raise TypeError(f"A weight function is a name or a function from log t to log g(t), but got {balancing!r}.")
     if balancing not in WEIGHT_FUNCTIONS:

@@ -84,4 +84,4 @@ def as_schedule(name: str, value: float | Schedule) -> Schedule:
     first = np.asarray(schedule(jnp.zeros((), jnp.float32)))
     if first.shape != () or not np.isfinite(first) or first <= 0:
         raise ValueError(f"{name} must be a positive number, or a schedule of such, but got {first} at step 0.")
-    return schedule
+    return schedule  # ty: ignore[invalid-return-type]

@@ -266,7 +266,7 @@ def _begin_all(
         wait(begun)
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
-    return begun
+    return begun  # ty: ignore[invalid-return-type]
 
 
 def _begin(

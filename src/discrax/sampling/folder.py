@@ -170,7 +170,7 @@ class FolderPlace:
         """The run after the last chunk that counts."""
         if any(isinstance(each, Draws) for each in observe):
             self._kept = self._folder.kept if self._title == DRAWING else "x"
-        self._kernel = named_leaves(Ensemble(None, None, run.ensemble.kernel))  # pyright: ignore
+        self._kernel = named_leaves(Ensemble(None, None, run.ensemble.kernel))  # ty: ignore[invalid-argument-type]
         if not self._state.exists():
             self._begin(run)
             return run, Done()

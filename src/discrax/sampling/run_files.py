@@ -46,7 +46,7 @@ def fill_leaves(tree: Any, saved: dict[str, np.ndarray], file: Path) -> Any:
             filled.append(leaf)
             continue
         if values is not None and _is_key(leaf):
-            filled.append(jax.random.wrap_key_data(jnp.asarray(values), impl=jax.random.key_impl(leaf)))  # pyright: ignore
+            filled.append(jax.random.wrap_key_data(jnp.asarray(values), impl=jax.random.key_impl(leaf)))
             continue
         if values is not None and values.dtype.kind == "V":  # numpy's files know no bfloat16, but keep its bytes
             values = values.view(leaf.dtype)
@@ -81,7 +81,7 @@ def describe_or_say(report: Any, arrays: dict[str, np.ndarray]) -> Any:
 
 def write_npz(path: Path, about: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
     """Writes arrays and JSON as one file, which is whole or not there."""
-    write_whole(path, lambda file: np.savez(file, **{_ABOUT: np.array(json.dumps(about))}, **arrays))  # pyright: ignore
+    write_whole(path, lambda file: np.savez(file, **{_ABOUT: np.array(json.dumps(about))}, **arrays))  # ty: ignore[invalid-argument-type]
 
 
 def read_npz(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:

@@ -145,7 +145,8 @@ def draw(
         run = drawn.collect(run, plan.observers, thinning=plan.thinning, chunk_size=plan.chunk_size)
     ends = run.split(gather(run.ensemble._replace(kernel=bring_home(run.ensemble.kernel))))
     if folder is not None and count == 1:
-        live = {"target": run.targets[0], "kernel": ends[0].kernel, "reports": run.reports[0], "states": ends[0].states}
+        live: dict[str, Any] = {"target": run.targets[0], "kernel": ends[0].kernel}
+        live |= {"reports": run.reports[0], "states": ends[0].states}
         return [Result(**load_fields(folder.path) | live)]
     return [_result(i, run, ends[i], warmup, drawn, plan) for i in range(count)]
 
@@ -227,7 +228,7 @@ def _stages(run: Run, adaptations: Sequence[Any], num_warmup: int) -> list[Stage
 
 
 def _all_or_none(adapters: Sequence[Adapter | None]) -> tuple[Adapter, ...] | None:
-    return tuple(adapters) if all(adapter is not None for adapter in adapters) else None  # pyright: ignore
+    return tuple(adapters) if all(adapter is not None for adapter in adapters) else None  # ty: ignore[invalid-return-type]
 
 
 def adapters_of(adaptation: Any, kernel: Kernel, target: Target) -> tuple[Adapter, ...]:

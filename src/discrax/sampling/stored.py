@@ -155,7 +155,7 @@ def describe_tree(value: Any, arrays: dict[str, np.ndarray], prefix: str) -> Any
         raise CannotStore(f"it holds {name.split('.')[-1]}, which is code of yours")
     if kind is value:
         return {"function": f"{module}:{name}"}
-    fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}  # pyright: ignore
+    fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     described = {name: describe_tree(part, arrays, prefix) for name, part in fields.items()}
     return {"class": f"{module}:{name}", "fields": described}
 

@@ -332,7 +332,7 @@ class _Chain:
     @property
     def _better(self) -> _Arrays:
         is_cover = self._cover is not None and self._cover.best_value >= self._swaps.best_value
-        return self._cover if is_cover else self._swaps  # type: ignore[return-value]
+        return self._cover if is_cover else self._swaps
 
     @property
     def best_value(self) -> float:

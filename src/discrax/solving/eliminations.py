@@ -116,7 +116,7 @@ def search_remainders(
     parts = [reduce_model(model, task.clock.budget.seconds) for model in models]
     solved = [part.best_states() for part in parts]
     if all(states is not None for states in solved):
-        yield [_proved(model, states) for model, states in zip(models, solved, strict=True)]  # type: ignore[arg-type]
+        yield [_proved(model, states) for model, states in zip(models, solved, strict=True)]  # ty: ignore[invalid-argument-type]
         return
     begin = None if init is None else [part.project(x) for part, x in zip(parts, init, strict=True)]
     for reports in search([part.model for part in parts], begin):

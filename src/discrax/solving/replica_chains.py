@@ -144,17 +144,13 @@ class ReplicaChains:
         used = rungs * chains
         state = jax.tree.map(np.asarray, self._state)
         # A rung's replicas are side by side; where there are too few, chains share what was found.
-        wide = {name: np.resize(getattr(state, name).T, (used, len(getattr(state, name)))).T
+        begun: dict[str, Any] = {name: np.resize(getattr(state, name).T, (used, len(getattr(state, name)))).T
                 for name in ("x", "value", "best_x", "best_value")}  # fmt: skip
         table = np.arange(used, dtype=np.int32).reshape(1, rungs, chains)
-        begun = self._start(used)._replace(
-            turn=state.turn,
-            round=state.round,
-            replica_at=np.tile(table, (models, 1, 1)),
-            rates=np.zeros((models, rungs - 1), np.float32),
-            **wide,
-        )
-        self._state, self._ladder, self._rates_of = self._place(begun), ladder, 0
+        begun |= {"replica_at": np.tile(table, (models, 1, 1)), "rates": np.zeros((models, rungs - 1), np.float32)}
+        begun |= {"turn": state.turn, "round": state.round}
+        self._state = self._place(self._start(used)._replace(**begun))
+        self._ladder, self._rates_of = ladder, 0
         self._kind = "clusters" if chains > 1 and self._exchanges_clusters() else "temper"
 
     def temper(self, ladder: Any, first: int, count: int, low: int, high: int) -> None:

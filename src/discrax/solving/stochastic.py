@@ -79,7 +79,7 @@ def minimise_expected(
     for_search, for_rescoring, for_evaluation = random.split(key, 3)
     if init is None and hasattr(target, "init"):
         for_init, for_search = random.split(for_search, 2)
-        init = target.init(for_init, num_chains)  # pyright: ignore[reportAttributeAccessIssue]
+        init = target.init(for_init, num_chains)  # ty: ignore[call-non-callable]
     thinning = math.gcd(num_steps, 1000)  # nothing is kept of the chains but where they end
     with Interrupts() as interrupts:
         result = sample(
@@ -201,8 +201,8 @@ def sample_average(
     found = milp(
         costs,
         integrality=is_integer,
-        bounds=Bounds(0, np.where(is_integer, 1.0, np.inf)),  # pyright: ignore[reportArgumentType]
-        constraints=LinearConstraint(matrix, low, high),  # pyright: ignore[reportArgumentType]
+        bounds=Bounds(0, np.where(is_integer, 1.0, np.inf)),
+        constraints=LinearConstraint(matrix, low, high),
         options={"time_limit": seconds},
     )
     taken = time.perf_counter() - begin

@@ -76,12 +76,12 @@ def run_turns(
     is_ladder = isinstance(plan, Ladder)
 
     def of_place(keys: Array, target: Tempered, ensemble: Ensemble, adapter: Adapter | None) -> Ensemble:
-        settings = {"num_draws": 1, "thinning": num_steps, "observers": observers, "of_all": of_all}
+        settings: dict[str, Any] = {"num_draws": 1, "thinning": num_steps, "observers": observers, "of_all": of_all}
         return run_chunk(keys, target, ensemble, adapter, **settings)[0]
 
     def one_turn(t: Array, carry: tuple[Any, Any]) -> tuple[Any, Any]:
         arrays, ladder = carry
-        betas = ladder.betas if is_ladder else plan[t]  # pyright: ignore[reportIndexIssue]
+        betas = ladder.betas if is_ladder else plan[t]
         here = eqx.tree_at(lambda target: target.beta, target, betas.astype(target.beta.dtype))
         before = _with_gain(eqx.combine(arrays, static))
         in_axes = (0, axes, eqx.if_array(0), eqx.if_array(0))

@@ -80,7 +80,7 @@ class Quadratic(ExactRatios, LocalChanges, RatioUpdates, Rearrangeable, Coloured
             raise ValueError(f"A QUBO needs a square matrix, but got shape {Q.shape}.")
         J, linear = -(Q + Q.T), -Q.diagonal()
         if hasattr(J, "tocoo"):
-            J = J.tocsr()
+            J = J.tocsr()  # ty: ignore[missing-union-attribute]
             J.setdiag(0)
             J.eliminate_zeros()
             edges, weights, n = as_edges(J)
@@ -98,7 +98,7 @@ class Quadratic(ExactRatios, LocalChanges, RatioUpdates, Rearrangeable, Coloured
     def in_order(self, order: Int[np.ndarray, " n"], ends: Sequence[int]) -> Relabelling:
         return self.coupling.in_order(order, ends)
 
-    def blocks(self, plan: Relabelling) -> "QuadraticBlocks":
+    def blocks(self, plan: Relabelling) -> "QuadraticBlocks":  # ty: ignore[incompatible-method-override]
         def ordered(array: Float[Array, "..."]) -> Float[Array, "n ..."]:
             return array.reshape(self.space.num_sites, *array.shape[len(self.space.shape) :])[plan.order]
 

@@ -62,11 +62,11 @@ class Expectation(StochasticTarget):
         self.phi = None if phi is None else _capture_number("phi", phi, a_number)
 
     @property
-    def is_log_prob_exact(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def is_log_prob_exact(self) -> bool:
         return self.known_log_prob is not None
 
     @property
-    def is_exponential(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def is_exponential(self) -> bool:
         return self.phi is None
 
     def draw(self, key: PRNGKeyArray, step: Int[Array, ""]) -> Any:
@@ -115,7 +115,7 @@ class Quenched(StochasticTarget):
         self.log_conditional, self.sample = _capture_draws("log_conditional", log_conditional, draw, space)
 
     @property
-    def is_log_prob_exact(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def is_log_prob_exact(self) -> bool:
         return self.known_log_prob is not None
 
     def draw(self, key: PRNGKeyArray, step: Int[Array, ""]) -> Any:

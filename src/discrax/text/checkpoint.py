@@ -60,7 +60,7 @@ class Checkpoint:
                 int: (int, "a whole number above 0"),
                 float: (int | float, "a number above 0"),
                 str: (str, "a name"),
-            }[each.type]  # pyright: ignore[reportArgumentType]
+            }[each.type]  # ty: ignore[invalid-argument-type]
             if not isinstance(value, kinds) or isinstance(value, bool) or (not isinstance(value, str) and value <= 0):
                 raise ValueError(f"{path} should give {each.name} as {wanted}, but has {json.dumps(value)}.")
         config = kind(**values)

@@ -231,8 +231,8 @@ def sampled_prompts(
     for name, count in {"num_chains": num_chains, "num_steps": num_steps}.items():
         checks.whole(name, count, least=1)
     sampler = prompt_sampler(num_steps) if sampler is None else sampler
-    settings = {"num_chains": num_chains, "num_warmup": 0, "num_samples": num_steps, "progress": progress}
-    run = sample(key, target, sampler, adaptation=None, **settings)
+    settings: dict[str, Any] = {"num_chains": num_chains, "num_samples": num_steps, "progress": progress}
+    run = sample(key, target, sampler, adaptation=None, num_warmup=0, **settings)
     if not run.num_draws:
         raise KeyboardInterrupt
     assert run.draws is not None

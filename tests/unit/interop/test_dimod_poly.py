@@ -79,4 +79,4 @@ def test_what_is_refused():
     with pytest.raises(ValueError, match="hot"):
         sample(polynomial, beta_range=(2.0, 1.0))
     with pytest.raises(TypeError, match="interrupt_function is a function"):
-        sample(polynomial, interrupt_function=3)  # pyright: ignore[reportArgumentType]
+        sample(polynomial, interrupt_function=3)

@@ -227,7 +227,7 @@ def test_bad_polynomials(as_a_user):
     with pytest.raises(ValueError, match='"min" or "max", but got'):
         Polynomial({("a",): 1.0}, sense="least")
     with pytest.raises(ValueError, match='"min" or "max", but got an array'):
-        Polynomial({("a",): 1.0}, sense=np.zeros(2))  # pyright: ignore[reportArgumentType]
+        Polynomial({("a",): 1.0}, sense=np.zeros(2))
     with pytest.raises(ValueError, match='"BINARY" or "SPIN"'):
         Polynomial({("a",): 1.0}, vartype="TERNARY")
     with pytest.raises(ValueError, match="its own vartype"):

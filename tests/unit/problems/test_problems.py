@@ -251,7 +251,7 @@ def test_batches_and_descriptions(name):
 def test_problems_are_frozen():
     problem = MIS(nx.path_graph(3))
     with pytest.raises(AttributeError):
-        problem.penalty = 2.0  # pyright: ignore
+        problem.penalty = 2.0
     assert problem.target is problem.target, "built once"
 
 

@@ -115,7 +115,7 @@ def test_a_custom_problem_stays_as_it_was_stated():
 
 def test_a_callable_that_cannot_be_hashed_is_an_objective():
     class Score:
-        __hash__ = None  # pyright: ignore[reportAssignmentType]
+        __hash__ = None
 
         def __call__(self, e):
             return e.sum()

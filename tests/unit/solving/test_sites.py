@@ -235,7 +235,7 @@ def test_reports_are_not_changed_by_what_follows(hands):
 def test_a_search_may_be_left_early(hands):
     search = search_for(60.0, hands, random_model(200, 0))
     next(search)
-    search.close()  # pyright: ignore[reportAttributeAccessIssue]
+    search.close()
     assert hands.time < 1
     assert list(search) == []
 

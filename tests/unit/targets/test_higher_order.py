@@ -62,6 +62,6 @@ def test_bad_input(as_a_user):
     with pytest.raises(ValueError, match="shape"):
         CubicIsing(np.eye(3), [[0, 1]], 1.0)
     with pytest.raises(ValueError, match="'binary' or 'spin'"):
-        CubicIsing(np.eye(3), [[0, 1, 2]], 1.0, coding="ternary")  # pyright: ignore[reportArgumentType]
+        CubicIsing(np.eye(3), [[0, 1, 2]], 1.0, coding="ternary")
     with pytest.raises(ValueError, match="at least 3 sites"):
         CubicIsing.lattice(2)

@@ -163,11 +163,11 @@ def test_a_sampler_with_wrong_ratios_is_found():
 def test_bad_input(as_a_user):
     make = Polynomial.from_terms
     with pytest.raises(TypeError, match="dict of tuples of sites"):
-        make(dx.Binary(3), [(0, 1)])  # pyright: ignore[reportArgumentType]
+        make(dx.Binary(3), [(0, 1)])
     with pytest.raises(TypeError, match="a tuple of sites"):
-        make(dx.Binary(3), {3: 1.0})  # pyright: ignore[reportArgumentType]
+        make(dx.Binary(3), {3: 1.0})
     with pytest.raises(TypeError, match="Binary or a Spin space"):
-        make(dx.Categorical(3, 3), {(0, 1): 1.0})  # pyright: ignore[reportArgumentType]
+        make(dx.Categorical(3, 3), {(0, 1): 1.0})
     with pytest.raises(ValueError, match=r"sites 0\.\.2, but one names site 3"):
         make(dx.Binary(3), {(0, 3): 1.0})
     with pytest.raises(ValueError, match="names one twice"):
@@ -177,7 +177,7 @@ def test_bad_input(as_a_user):
     with pytest.raises(ValueError, match="must be finite"):
         make(dx.Binary(3), {(0,): np.inf})
     with pytest.raises(TypeError, match="whole numbers"):
-        make(dx.Binary(3), {(0.5,): 1.0})  # pyright: ignore[reportArgumentType]
+        make(dx.Binary(3), {(0.5,): 1.0})
     with pytest.raises(ValueError, match="all 1 for spins"):
         Polynomial(dx.Spin(3), np.array([0, 1]), np.array([0]), [1.0], np.array([0]))
     with pytest.raises(ValueError, match="2 terms, 1 weights"):

@@ -132,7 +132,7 @@ class Ray(Executor):
         import ray
 
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-        quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
+        quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
         with _quiet(), _own_handlers():
             if self.address is None:
                 # Without an address Ray looks for a cluster of someone else's first.

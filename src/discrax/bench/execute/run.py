@@ -159,7 +159,7 @@ def _prove_foreign(request: Request, cells: Sequence[Cell]) -> None:
 
 def _work_on(
     doing: "partial[Outcome]",
-    jobs: list[Job],
+    jobs: Sequence[Job],
     executor: Executor,
     folder: Path,
     display: "Display",

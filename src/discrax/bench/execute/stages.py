@@ -54,7 +54,7 @@ def sample_cells(cells: Sequence[Cell], measure: Measure, place: Place) -> list[
         if 2 * len(left) <= len(running) and spent > _COMPILING:  # a program for them alone pays
             running = {i: running[i] for i in left}
         stage += 1
-        how = {"num_samples": num_samples, "thinning": thinning, "keep": keep}
+        how: dict[str, Any] = {"num_samples": num_samples, "thinning": thinning, "keep": keep}
         how |= {"num_done": budget.num_warmup + done, "folder": place(stage, num_samples * thinning)}
         work = len(running) * work_per_step(begun[0].target, budget.num_chains)
         how |= {"chunk_size": chunk_length(part, work * thinning)}

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict
 from functools import lru_cache
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -109,7 +110,7 @@ def selection(
         kernel = _fixed_time(cell, target, matched_step)
     tuning = time.perf_counter() - begin
     adaptation = "auto" if cell.budget.num_warmup and not sees_batches else None
-    settings = {**asdict(cell.budget), "adaptation": adaptation, "progress": False}
+    settings: dict[str, Any] = {**asdict(cell.budget), "adaptation": adaptation, "progress": False}
     result = sample(jax.random.key(cell.seed), target, kernel, **settings)
     check_complete(result)
     price = target.batch_size if is_charged_a_batch else num_rows

@@ -8,7 +8,8 @@ from statistics import fmean, stdev
 from typing import Any, NamedTuple, TypeVar
 
 Row = dict[str, Any]
-Item, Place = TypeVar("Item"), TypeVar("Place")
+Item = TypeVar("Item")
+Place = TypeVar("Place")
 Derive = Callable[[list[Row]], list[Row]]
 
 

@@ -199,7 +199,7 @@ def _entry(
     mean = mean_of(found)
     ours = factor * mean.value
     std, error = (None if each is None else factor * each for each in (mean.std, mean.error))
-    known = {"ours": ours, "std": std, "error": error, "seeds": mean.count, **printed}
+    known: dict[str, Any] = {"ours": ours, "std": std, "error": error, "seeds": mean.count, **printed}
     if mean.times is not None:
         return Entry("too short", times=mean.times, **known)
     if reference and reference["error"] is not None:

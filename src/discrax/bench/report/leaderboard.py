@@ -241,13 +241,11 @@ def _rows_csv(rows: Iterable[Row]) -> str:
     about += ("seconds", "device", "program", "finished")
     lines = (
         row | {"labels": "; ".join(f"{name}={value}" for name, value in row["labels"].items() if value)}
-        | {"standard_error": standard_error(row), "error": (row["error"] or "").strip().splitlines()[-1:]}
+        | {"standard_error": standard_error(row), "error": " ".join((row["error"] or "").strip().splitlines()[-1:])}
         for row in rows
         if row["x"] is None
     )  # fmt: skip
-    return to_csv(
-        about, ([" ".join(row[name]) if name == "error" else row.get(name) for name in about] for row in lines)
-    )
+    return to_csv(about, ([row.get(name) for name in about] for row in lines))
 
 
 def _render(standings: Sequence[Standing], all_rows: str, facts: Sequence[tuple[str, str]]) -> str:

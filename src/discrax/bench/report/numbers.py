@@ -85,7 +85,7 @@ def _table_of(title: str, points: Sequence[Point]) -> PointTable:
     return _cut(title, ("", *names), lines)
 
 
-def _cut(title: str, heads: tuple[str, ...], lines: list[tuple[str, ...]]) -> PointTable:
+def _cut(title: str, heads: tuple[str, ...], lines: Sequence[tuple[str, ...]]) -> PointTable:
     kept = spread_out(lines, _MOST_LINES)
     return PointTable(title, heads, tuple(kept), len(kept) < len(lines))
 

@@ -123,7 +123,7 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.tests["grid"] = lambda exhibit: isinstance(exhibit, Grid)
+    made.tests["grid"] = lambda exhibit: isinstance(exhibit, Grid)  # ty: ignore[invalid-assignment]
     made.filters |= {
         "anchor": anchor,
         "number_text": number_text,

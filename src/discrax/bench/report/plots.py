@@ -184,9 +184,16 @@ def bars(rows: Sequence[Row], options: Options) -> Figure | None:
         hatch = ("", "///", "...", "xxx", "\\\\\\")[colours.count(look.colour) % 5]
         colours.append(look.colour)
         lowest = min([lowest, *heights])
-        errors = {"yerr": spreads, "error_kw": {"ecolor": INK, "elinewidth": 0.8}} if any(spreads) else {}
-        inside = {"color": look.colour, "alpha": 0.85, "hatch": hatch, "edgecolor": "white", "linewidth": 0}
-        ax.bar(spots, heights, 0.72 if is_alone else 0.92 * width, label=name, **inside, **errors)
+        inside: dict[str, Any] = {
+            "color": look.colour,
+            "alpha": 0.85,
+            "hatch": hatch,
+            "edgecolor": "white",
+            "linewidth": 0,
+        }
+        if any(spreads):
+            inside |= {"yerr": spreads, "error_kw": {"ecolor": INK, "elinewidth": 0.8}}
+        ax.bar(spots, heights, 0.72 if is_alone else 0.92 * width, label=name, **inside)
         axes.mark_short(ax, short)
     if is_alone:
         axes.name_ticks(ax, names)

@@ -59,7 +59,7 @@ def best_of_grid(rows: list[Row]) -> list[Row]:
 )  # fmt: skip
 def figure04(size: Size) -> Iterator[Cell]:
     for data in data_sets(size):
-        shared = {
+        shared: dict[str, Any] = {
             "target": network(data, size),
             "measure": call("discrax.bench.experiments.training:mixing_from_noise"),
             "is_timed": True,

@@ -156,7 +156,8 @@ def _rename_dlp(rows: list[Row]) -> list[Row]:
 
 
 def _pair(number: int, title: str, columns: tuple[str, ...], derive: Derive) -> tuple[Table, Table]:
-    shared = {"paper": "any-scale", "number": number, "columns": columns, "rows": ("sampler",), "derive": derive}
+    shared: dict[str, Any] = {"paper": "any-scale", "number": number, "columns": columns}
+    shared |= {"rows": ("sampler",), "derive": derive}
     return (
         Table(f"ESS per 10,000 queries, {title}", metric="ESS_n", ours="ESS_n", notes=NOTES, **shared),
         Table(f"ESS per second, {title}", metric="ESS_t", ours="ESS_t", compares=False, **shared),

@@ -5,6 +5,7 @@ paper does; tables "after repair" are of the same cells and are not compared.
 """
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from discrax.bench.papers.discs import tasks
 from discrax.bench.papers.discs.solve import columns
@@ -77,7 +78,7 @@ def _tables(
     seconds: bool = True,
     notes: tuple[Note, ...] = (),
 ) -> tuple[Table, ...]:
-    shared = {"paper": "discs", "number": number, "columns": columns}
+    shared: dict[str, Any] = {"paper": "discs", "number": number, "columns": columns}
     found = [Table(title, metric=metric, ours=metric, notes=notes, **shared)]
     if metric == "ratio":
         found.append(Table(f"{title}, after repair", metric=metric, ours="ratio_repaired", compares=False, **shared))

@@ -79,8 +79,8 @@ def prove_cut(graph: Graph, known: Reference, seconds: float) -> Reference:
     found = milp(
         np.concatenate([np.zeros(n), -graph.weights]),
         integrality=np.repeat([1, 0], [n, m]),
-        bounds=Bounds(np.zeros(n + m), most),  # pyright: ignore[reportArgumentType]
-        constraints=LinearConstraint(table, ub=limits),  # pyright: ignore[reportArgumentType]
+        bounds=Bounds(np.zeros(n + m), most),
+        constraints=LinearConstraint(table, ub=limits),
         options={"time_limit": seconds},
     )
     spent = (known.seconds or 0.0) + time.perf_counter() - begin
@@ -126,7 +126,7 @@ def clique_number(graph: Graph) -> int:
     nodes = nx.Graph()
     nodes.add_nodes_from(range(graph.num_nodes))
     nodes.add_edges_from(graph.edges.tolist())
-    return nx.max_weight_clique(nodes, weight=None)[1]  # pyright: ignore[reportArgumentType]
+    return nx.max_weight_clique(nodes, weight=None)[1]
 
 
 def remember(how: str, graphs: Sequence[Graph], compute: Callable[[], Sequence[Reference]]) -> tuple[Reference, ...]:

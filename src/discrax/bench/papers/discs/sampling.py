@@ -87,13 +87,13 @@ _ESS = {"ESS_n": "ESS per 10,000 queries", "ESS_t": "ESS per second"}
 
 def sweep(title: str, task: str, x: str) -> list[Figure]:
     """Two figures: ESS per query and per second against a label."""
-    shared = {"kind": "curve", "derive": only(task=task), "x": x}
+    shared: dict[str, Any] = {"kind": "curve", "derive": only(task=task), "x": x}
     return [figure(f"{what}, {title}", **shared, y=metric, logx=True, logy=True) for metric, what in _ESS.items()]
 
 
 def comparison(title: str, task: str, *panels: str, hue: str = "sampler") -> list[Figure]:
     """Two figures: ESS per query and per second of all samplers, or of what another label says, side by side."""
-    shared = {"kind": "bars", "derive": only(task=task), "panels": panels, "hue": (hue,)}
+    shared: dict[str, Any] = {"kind": "bars", "derive": only(task=task), "panels": panels, "hue": (hue,)}
     return [figure(f"{what}, {title}", metric=metric, **shared) for metric, what in _ESS.items()]
 
 

@@ -113,7 +113,7 @@ def lattice_couplings(side: int, strength: float) -> Float[np.ndarray, "d d"]:
 
 
 def _ising_matrix(model: targets.Ising) -> Array:
-    return model.coupling.matrix  # pyright: ignore[reportAttributeAccessIssue]
+    return model.coupling.matrix  # ty: ignore[missing-attribute]
 
 
 def convolutional(

@@ -93,7 +93,7 @@ def regression_errors() -> Measure:
 
 @lru_cache(maxsize=4)
 def _regression_law(target: Call) -> tuple[np.ndarray, np.ndarray]:
-    return target_of(target).exact_marginals()  # pyright: ignore[reportAttributeAccessIssue]
+    return target_of(target).exact_marginals()  # ty: ignore[missing-attribute]
 
 
 def enumerated_errors() -> Measure:

@@ -6,7 +6,7 @@ with one site a step (-1), tuned to the optimal acceptance rate (A), and at the 
 
 from collections.abc import Callable, Iterator
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from discrax.bench.plan.cell import Budget, Call, Cell, call
 from discrax.bench.plan.rows import Row, is_too_short, relabel, without
@@ -191,7 +191,8 @@ def retained_steps(task: str) -> Callable[[dict], float]:
 
 def _tables(task: str, notes: tuple[Note, ...]) -> tuple[Table, Table, Table]:
     first = TASKS[task].first_table
-    shared = {"paper": "optimal-scaling", "columns": (TASKS[task].size_label, "config"), "derive": best_of_grid}
+    columns = (TASKS[task].size_label, "config")
+    shared: dict[str, Any] = {"paper": "optimal-scaling", "columns": columns, "derive": best_of_grid}
     title = {"bernoulli": "Bernoulli", "ising": "Ising", "fhmm": "FHMM", "rbm": "RBM"}[task]
     return (
         Table(f"Jump distance, {title}", number=first, metric="EJD", ours="EJD", notes=notes, **shared),
@@ -275,7 +276,8 @@ def _summary_steps(labels: dict) -> float:
     return TASKS[labels["task"]].steps[1] / 2
 
 
-_SUMMARY = {"paper": "optimal-scaling", "number": 1, "columns": ("task", "size"), "derive": _summary_rows}
+_SUMMARY: dict[str, Any] = {"paper": "optimal-scaling", "number": 1, "columns": ("task", "size")}
+_SUMMARY["derive"] = _summary_rows
 _SWAPPED = note(
     "The printed FHMM row has ESS and seconds swapped for ALBP and GLBP, and the ESS of GWG-1 at LBP-1; see table 12.",
     task="fhmm",

@@ -22,6 +22,6 @@ def fhmm_released(length: int, noise_variance: float, seed: int = 0) -> FHMM:
 
 def from_visible_bias(target: Target, seed: int, num_chains: int) -> np.ndarray:
     """Chains of an RBM begin at independent pixels with the odds of its visible bias."""
-    bias = np.asarray(target.visible_bias)  # pyright: ignore[reportAttributeAccessIssue]
+    bias = np.asarray(target.visible_bias)  # ty: ignore[missing-attribute]
     rng = np.random.default_rng(seed)
     return (rng.random((num_chains, *target.space.shape)) < 1 / (1 + np.exp(-bias))).astype(np.int8)

@@ -216,5 +216,5 @@ def control_variates(size: Size) -> Iterator[Cell]:
         for controlled in (False, True):
             name = f"SGDLD-0.3, batch {batch}{', controlled' if controlled else ''}"
             steps = min(20_000, 20 * rows // batch)
-            common = {"sampler": call("discrax.samplers:sgdld", step_size=0.3), "seeds": seeds}
+            common: dict[str, Any] = {"sampler": call("discrax.samplers:sgdld", step_size=0.3), "seeds": seeds}
             yield from _selection_cells(name, size, (rows, distinct, batch), steps, controlled=controlled, **common)
