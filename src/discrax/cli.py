@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
 from types import TracebackType
-from typing import Literal
+from typing import Any, Literal
 
 from discrax.core.interrupts import Interrupts
 from discrax.core.program_cache import keep_programs
@@ -141,7 +141,7 @@ def completion(shell: Literal["bash", "zsh", "fish"], /) -> None:
 
     # All commands in one tree: the only time that all of them are loaded.
     tree = SubcommandApp()
-    houses: dict[str, dict[str, Any]] = {"stochastic": STOCHASTIC, "bench": _load("discrax.bench.commands:commands")()}
+    houses: dict[str, Any] = {"stochastic": STOCHASTIC, "bench": _load("discrax.bench.commands:commands")()}
     for name, (place, _) in COMMANDS.items():
         if name in houses:
             inner = SubcommandApp()
