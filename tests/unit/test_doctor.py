@@ -18,7 +18,7 @@ WELL = {"passed": True, "problem": None, "error": 0.01, "seconds": 1.0}
 
 def test_every_extra_of_users_says_what_it_adds():
     declared = tomllib.loads(PYPROJECT.read_text())["project"]["optional-dependencies"]
-    assert set(doctor.EXTRAS) == set(declared) - {"dev", "peers"}
+    assert set(doctor.EXTRAS) == set(declared) - {"dev", "docs", "peers"}
 
 
 def test_what_is_missing_is_named_with_what_it_would_add(monkeypatch, capsys):
