@@ -68,10 +68,11 @@ def palette(names: Iterable[str]) -> dict[str, Style]:
 
 
 def _looks(name: str) -> Iterable[tuple[str, str]]:
-    """Best of a grid or search dashed, one site dotted, the weight t/(t+1) square; then whatever is free."""
+    """Best of a grid or search dashed, one site dotted, a variant "(of its own)" both, the weight t/(t+1) square."""
     sampler = name.split(" ")[0]
     is_best = sampler.endswith("-search") or _is_prefixed(sampler, "G")
     dash = ":" if re.fullmatch(r"[A-Za-z]+-1", sampler) else "--" if is_best else "-"
+    dash = "-." if " (" in name else dash
     marker = "s" if "t/(t+1)" in name else "o"
     return [(marker, dash), *((marker, dash) for dash in DASHES for marker in MARKERS)]
 
