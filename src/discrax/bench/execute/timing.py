@@ -27,6 +27,7 @@ import numpy as np
 from discrax.bench.execute.program import program_of
 from discrax.bench.plan.cell import Cell
 from discrax.bench.plan.measure import target_of
+from discrax.bench.plan.rows import group_by
 from discrax.core.driver import start
 from discrax.core.files import write_whole
 from discrax.core.kernel import Kernel
@@ -105,10 +106,7 @@ def _aside(run: Path, cell: Cell) -> tuple[str, Rows, Kernel] | None:
 
 def seeds_apart(cells: Sequence[Cell]) -> list[tuple[Cell, ...]]:
     """Cells that differ in their seeds only, together."""
-    found: dict[str, list[Cell]] = {}
-    for cell in cells:
-        found.setdefault(replace(cell, seed=0).id, []).append(cell)
-    return [tuple(group) for group in found.values()]
+    return [tuple(group) for group in group_by(cells, lambda cell: replace(cell, seed=0).id).values()]
 
 
 def time_cells(folder: Path, cells: Sequence[Cell]) -> list[Rows]:

@@ -62,7 +62,7 @@ def mixing(
 
     def has_enough(result: Result) -> bool:
         few = _mix(result.kept[..., :_FEW], rule, _num_steps(result))
-        if 2 * few.autocorrelation_times < LONG_ENOUGH:  # which no other references would make enough
+        if 2 * few.autocorrelation_times < LONG_ENOUGH:  # few tell; where they mislead it is one more stage
             return False
         found = mix(result, result.kept, rule)
         return found.is_long_enough and found.relative_error <= error
