@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from discrax.bench.execute import executors
+from discrax.bench.execute import executors, worker
 from discrax.bench.execute.executors import Done, Executor, get_executor
 
 
@@ -44,6 +44,9 @@ def work(job):
             sys.exit("enough")
         case "kill":
             os.kill(os.getpid(), signal.SIGKILL)
+        case "fault":
+            worker.device_works = lambda: False  # as after a fault of a GPU
+            raise OddError("this", "that")
         case "sleep":
             time.sleep(0.5)
             return "slept"
@@ -124,13 +127,14 @@ def test_threads_that_are_closed_start_nothing_more(tmp_path):
 def test_a_pool_survives_its_workers():
     jnp.zeros(1).block_until_ready()
     executor = get_executor("pool", workers=1)
-    jobs = [3, "raise", "exit", "kill", 4, "sleep", "lambda", "unreadable", lambda: None, 5]
+    jobs = [3, "raise", "exit", "kill", 4, "sleep", "lambda", "unreadable", lambda: None, "fault", 5]
     with jax.enable_x64(True):
         found = outcomes(executor, [*jobs, "settings"])
     assert (found[3], found[4], found["sleep"], found[5]) == (9, 16, "slept", 25)
     assert found["raise"] == "The job failed. OddError: this and that and more."
     assert found["exit"] == "The job failed. SystemExit: enough."
-    assert found["kill"].startswith("The worker process died during the job")
+    for lost in ("kill", "fault"):
+        assert found[lost].startswith("The worker process died during the job")
     assert found["lambda"].startswith("The outcome cannot be sent back. ")
     assert found["unreadable"] == "The outcome cannot be read. ValueError: broken pickle."
     assert found[jobs[8]].startswith("The job cannot be sent to a worker. ")
@@ -158,8 +162,8 @@ def test_a_worker_of_a_pool_keeps_to_its_cores(monkeypatch):
     monkeypatch.setattr(signal, "signal", lambda *_: None)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {7, 1, 3, 5, 2}, raising=False)
     monkeypatch.setattr(os, "sched_setaffinity", lambda _, cores: kept.append(cores), raising=False)
-    for worker in range(2):
-        executors._start_worker(worker, 2)
+    for place in range(2):
+        executors._start_worker(place, 2)
     executors._start_worker(6, 7)
     assert kept == [[1, 3, 7], [2, 5]]
 

@@ -13,8 +13,10 @@ import pytest
 
 from discrax.bench.execute import cells as measure
 from discrax.bench.execute import program, run, stages, store
+from discrax.bench.execute.display import Display
 from discrax.bench.execute.executors import Done
 from discrax.bench.execute.run import run_suites
+from discrax.bench.execute.timing import UNTIMED
 from discrax.bench.plan.cell import Budget, Cell, call
 from discrax.bench.plan.measure import Number, Timing
 from discrax.bench.plan.suite import Size
@@ -343,3 +345,24 @@ def test_a_compiler_that_a_signal_ended_is_no_failure_of_its_cell(suite, tmp_pat
     monkeypatch.setattr(run, "run_cells", fail)
     report = again(suite, tmp_path / "run")
     assert (report.failed, report.is_complete) == (0, False)
+
+
+def test_a_cell_on_a_device_that_broke_has_no_row(suite, tmp_path, monkeypatch):
+    """A fault of one process is an error in all that share its GPU."""
+    cells = tuple(run.make_request([suite], Size.QUICK).cells())
+    failed = [store.rows_of(cell, [], Timing(), "an illegal address") for cell in cells]
+    monkeypatch.setattr(run, "run_cells", lambda cells, folder, times: failed)
+    monkeypatch.setattr(run, "device_works", lambda: False)
+    with pytest.raises(RuntimeError, match="computes nothing more since an illegal address"):
+        run.work(str(tmp_path), True, (cells,))
+    assert not (tmp_path / store.ROWS).exists()
+
+
+def test_cells_that_wait_to_be_timed_are_told(suite, tmp_path):
+    cells = run.make_request([suite], Size.QUICK).cells()
+    (tmp_path / UNTIMED).mkdir()
+    for cell in cells[:2]:
+        (tmp_path / UNTIMED / cell.id).touch()
+    with Display(cells, {}, {}, False) as display:
+        display.update(tmp_path)
+        assert display._line().startswith("0/3 cells done, 2 to be timed, 0 failed")

@@ -9,7 +9,7 @@ import hashlib
 import shutil
 import time
 from collections.abc import Iterable, Mapping, Sequence, Set
-from contextlib import AbstractContextManager, closing
+from contextlib import closing
 from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import partial
@@ -22,12 +22,14 @@ import jax
 
 from discrax.bench.execute import store
 from discrax.bench.execute.cells import BEGUN, begun_folder, run_cells, shape_key
+from discrax.bench.execute.display import Display
 from discrax.bench.execute.executors import Executor, get_executor
 from discrax.bench.execute.program import program_of
 from discrax.bench.execute.request import Request, make_request, requests_of
 from discrax.bench.execute.small_targets import prove
 from discrax.bench.execute.store import Standing
 from discrax.bench.execute.timing import UNTIMED, cells_aside, seeds_apart, time_cells
+from discrax.bench.execute.worker import device_works
 from discrax.bench.plan.cell import Cell
 from discrax.bench.plan.measure import Timing, target_of
 from discrax.bench.plan.suite import Size, find
@@ -35,7 +37,6 @@ from discrax.core import checks
 from discrax.core.checks import checked_arguments
 from discrax.core.files import FolderLock, UnusableFile
 from discrax.core.interrupts import Interrupts
-from discrax.sampling.progress import is_drawn, plain_lines
 
 Batch = tuple[Cell, ...]  # one compiled program
 Job = tuple[Batch, ...]  # one after another on one worker
@@ -162,7 +163,7 @@ def _work_on(
     jobs: Sequence[Job],
     executor: Executor,
     folder: Path,
-    display: "Display",
+    display: Display,
     interrupts: Interrupts,
 ) -> None:
     with closing(executor.run(doing, jobs)) as results:
@@ -283,6 +284,7 @@ def work(folder: str, times: bool, job: Job) -> Outcome:
                 for rows in run_cells(batch, Path(folder), times=times):
                     if rows and rows[0]["status"] == "failed":  # a signal that ended a compiler is no fault of the cell
                         interrupts.raise_if_requested()
+                        _check_device(rows[0]["error"])
                     if rows:
                         store.write_rows(Path(folder), [row | {"batch": batch_id(batch)} for row in rows])
                     count += 1
@@ -291,6 +293,12 @@ def work(folder: str, times: bool, job: Job) -> Outcome:
                 return Outcome(count, str(error))
             interrupts.raise_if_requested()
     return Outcome(count)
+
+
+def _check_device(error: str) -> None:
+    """A cell that fails may be the victim of others that share its GPU: then no row is written here."""
+    if not device_works():
+        raise RuntimeError(f"The device of this process computes nothing more since {error}")
 
 
 def time_job(folder: str, job: Job) -> Outcome:
@@ -345,53 +353,3 @@ def _write_about(folder: Path, requests: Sequence[Request]) -> None:
         "requests": [asdict(each) for each in requests],
     }
     store.write_about(folder, about | {"started": started, "versions": store.versions()})
-
-
-class Display(AbstractContextManager):
-    """Cells done, running, failed and the time left: a live line on a terminal, else a line now and then."""
-
-    def __init__(self, cells: Sequence[Cell], done: dict[str, Standing], stale: dict[str, int], progress: bool | None):
-        self._total, self._done = len(cells), {key: standing.is_failed for key, standing in done.items()}
-        self.stale = stale  # files of cells that are run again, and when they were written
-        self._names = {cell.id: cell.name for cell in cells}
-        self._begin, self._before = time.perf_counter(), len(self._done)
-        self._live, self._lines = None, plain_lines(progress)
-        if is_drawn(progress):
-            from rich.live import Live
-
-            self._live = Live(self._line(), refresh_per_second=4)
-
-    def __enter__(self) -> "Display":
-        if self._live:
-            self._live.start()
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        if self._live:
-            self._live.update(self._line())
-            self._live.stop()
-
-    def update(self, folder: Path) -> None:
-        """Counts the files that have come into the folder since."""
-        for path in (folder / store.ROWS).glob("*.parquet"):
-            if path.stem not in self._done and path.stem in self._names:
-                standing = store.read_standing(path)
-                if standing is not None and standing.written != self.stale.get(path.stem):
-                    self._done[path.stem] = standing.is_failed
-        if self._live:
-            self._live.update(self._line())
-        if self._lines:
-            self._lines.say(self._line)
-
-    def _line(self) -> str:
-        done, spent = len(self._done), time.perf_counter() - self._begin
-        failed = sum(self._done.values())
-        now = done - self._before
-        left = f", about {_duration(spent / now * (self._total - done))} left" if now else ""
-        waiting = [name for key, name in self._names.items() if key not in self._done]
-        running = f"\n  next or running: {waiting[0]}" if waiting else ""
-        return f"{done}/{self._total} cells done, {failed} failed, {_duration(spent)} spent{left}{running}"
-
-
-def _duration(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"

@@ -66,6 +66,15 @@ def _adopt(settings: Settings) -> None:
             jax.config.update(name, value)
 
 
+def device_works() -> bool:
+    """Whether anything can still be computed: after a fault a GPU does nothing more for the process that made it."""
+    try:
+        jax.block_until_ready(jax.numpy.arange(2) + 1)
+    except RuntimeError:
+        return False
+    return True
+
+
 def attempt(work: Work, job: Job) -> tuple[Any, str | None]:
     """The outcome of the work and nothing, or nothing and a sentence."""
     try:
@@ -93,6 +102,8 @@ def serve(settings: Settings, parcel: bytes) -> bytes:
         outcome = attempt(work, job)
     except KeyboardInterrupt:
         outcome = None, "The worker was told to stop."
+    if outcome[1] is not None and not device_works():
+        os._exit(1)  # a new process takes its place; here every job to come would fail
     try:
         return pickle.dumps(outcome)
     except Exception as error:
