@@ -40,7 +40,7 @@ class Space(eqx.Module):
     totals: Totals | None = eqx.field(default=None, kw_only=True)  # bounds on totals of groups of sites
 
     @abstractmethod
-    def embed(self, x: Integer[Array, "*shape"]) -> Float[Array, "..."]:
+    def embed(self, x: Integer[Array | np.ndarray, "*shape"]) -> Float[Array, "..."]:
         """The float array the target sees."""
 
     @abstractmethod
@@ -56,7 +56,9 @@ class Space(eqx.Module):
     def smallest_squared_move(self) -> Float[Array, ""]:
         """The smallest non-zero value of `squared_moves`."""
 
-    def distance(self, x: Integer[Array, "..."], y: Integer[Array, "..."]) -> Float[Array, ""]:
+    def distance(
+        self, x: Integer[Array | np.ndarray, "..."], y: Integer[Array | np.ndarray, "..."]
+    ) -> Float[Array, ""]:
         """The jump distance of the papers: Hamming, or L1 between the values of an ordinal grid."""
         return hamming(x, y)
 
@@ -225,7 +227,7 @@ class _Scalar(Space):
         return jnp.asarray(xp.min(xp.square(xp.diff(xp.asarray(self.values)))))
 
 
-def hamming(x: Integer[Array, "..."], y: Integer[Array, "..."]) -> Float[Array, ""]:
+def hamming(x: Integer[Array | np.ndarray, "..."], y: Integer[Array | np.ndarray, "..."]) -> Float[Array, ""]:
     """At how many sites two states differ."""
     return jnp.sum(x != y, dtype=jnp.float32)
 
@@ -256,7 +258,7 @@ class Binary(_Scalar):
     def values(self) -> Float[Array, " levels"]:
         return jnp.array([0.0, 1.0], _float())
 
-    def embed(self, x: Integer[Array, "*shape"]) -> Float[Array, "..."]:
+    def embed(self, x: Integer[Array | np.ndarray, "*shape"]) -> Float[Array, "..."]:
         return x.astype(_float())
 
 
@@ -286,7 +288,7 @@ class Spin(_Scalar):
     def values(self) -> Float[Array, " levels"]:
         return jnp.array([-1.0, 1.0], _float())
 
-    def embed(self, x: Integer[Array, "*shape"]) -> Float[Array, "..."]:
+    def embed(self, x: Integer[Array | np.ndarray, "*shape"]) -> Float[Array, "..."]:
         return 2 * x.astype(_float()) - 1
 
 
@@ -329,10 +331,12 @@ class Ordinal(_Scalar):
     def values(self) -> Float[Array, " levels"]:
         return self.grid
 
-    def embed(self, x: Integer[Array, "*shape"]) -> Float[Array, "..."]:
+    def embed(self, x: Integer[Array | np.ndarray, "*shape"]) -> Float[Array, "..."]:
         return self.grid[x.astype(jnp.int32)]
 
-    def distance(self, x: Integer[Array, "..."], y: Integer[Array, "..."]) -> Float[Array, ""]:
+    def distance(
+        self, x: Integer[Array | np.ndarray, "..."], y: Integer[Array | np.ndarray, "..."]
+    ) -> Float[Array, ""]:
         return jnp.sum(jnp.abs(self.embed(x) - self.embed(y))).astype(jnp.float32)
 
 
@@ -360,7 +364,7 @@ class Categorical(Space):
         self.frozen = freeze(self.shape, levels, frozen, frozen_codes)
         self.totals = None
 
-    def embed(self, x: Integer[Array, "*shape"]) -> Float[Array, "..."]:
+    def embed(self, x: Integer[Array | np.ndarray, "*shape"]) -> Float[Array, "..."]:
         return jax.nn.one_hot(x, self.num_levels, dtype=_float())
 
     def ratios_from_gradient(self, x: Integer[Array, "*shape"], gradient: Array) -> Float[Array, "..."]:

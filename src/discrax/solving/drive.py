@@ -27,6 +27,7 @@ class Chains(Protocol):
 
     num_chains: int
     slice_seconds: ClassVar[float]  # between looks at the clock
+    sweeps_together: ClassVar[int]  # of an anneal, which slices do not part: what is found depends on no clock
 
     def compile(self) -> None:
         """Compiles what JAX does not."""
@@ -143,7 +144,7 @@ def search_with(
                 everywhere(chains.restart)
             kind = "linear" if phase.kind in ("auto", "tempering") else phase.kind
             first = (hot + cold) / 2 if index == 0 and init is not None else hot
-            group, num_rounds = 1 if ladder is None else chains.steps_of_a_round(ladder), 0
+            group, num_rounds = chains.sweeps_together if ladder is None else chains.steps_of_a_round(ladder), 0
             slices.begin_phase(phase.end if ladder is None else 1.0)
             while count := slices.next_sweeps(group):
                 if ladder is None or count < group:

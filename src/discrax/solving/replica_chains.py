@@ -42,6 +42,7 @@ class ReplicaChains:
     """Replicas of one model or of several. `kind` is "anneal", or "population" for population annealing."""
 
     slice_seconds: ClassVar[float] = 0.1
+    sweeps_together: ClassVar[int] = _SWEEPS_OF_A_ROUND
 
     def __init__(
         self,
@@ -82,13 +83,13 @@ class ReplicaChains:
             self._state = self._state._replace(beta=jnp.zeros_like(self._state.beta))
 
     def anneal(self, betas: Float[np.ndarray, "count *models"], low: int, high: int) -> None:
-        """A sweep at each beta; the temperature stays for a round of them."""
+        """A sweep at each beta; for a round of them the temperature is that of its last."""
         betas = betas.reshape(len(betas), -1, 1)
         whole, rest = divmod(len(betas), _SWEEPS_OF_A_ROUND)
         size = _SWEEPS_OF_A_ROUND
-        self._rounds(self._kind, betas[: whole * size : size], size)
+        self._rounds(self._kind, betas[size - 1 : whole * size : size], size)
         if rest:
-            self._rounds(self._kind, betas[whole * size :][:1], rest)
+            self._rounds(self._kind, betas[-1:], rest)
 
     def polish(self, low: int, high: int) -> None:
         """By sweeps at a temperature at which no loss is accepted; the chains go on from where they were."""

@@ -25,6 +25,7 @@ class Chains(ABC):
     """All chains' states, values and best states. Threads may run blocks of chains, `low` to `high`, side by side."""
 
     slice_seconds: ClassVar[float] = 0.03  # between looks at the clock
+    sweeps_together: ClassVar[int] = 1
 
     def __init__(self, num_chains: int, num_sites: int, seed: int, dtype: np.dtype | type = np.int8):
         self.num_chains = num_chains

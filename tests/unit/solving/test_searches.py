@@ -51,6 +51,20 @@ def test_each_fails_if_its_sweeps_do_nothing(search, monkeypatch):
         assert_solves(search, 1600)
 
 
+BY_SAMPLER = [Anneal(8, sampler="pas"), Temper(16, num_rungs=8, sampler="pas")]
+
+
+@pytest.mark.parametrize("search", [*EACH, *BY_SAMPLER], ids=repr)
+def test_of_so_many_steps_each_finds_the_same_however_fast_the_machine_is(search, hands):
+    """The first two searches look at the clock all the time, and the third hardly ever."""
+    found = []
+    for hands.tick in (0.3, 0.05, 0.0):
+        found.append(dx.solve(KEY, TORUS, search, num_steps=77))
+    for other in found[1:]:
+        np.testing.assert_array_equal(found[0].state, other.state)
+        assert found[0].history.mean[-1] == other.history.mean[-1]
+
+
 @pytest.mark.parametrize("name", SEARCHES)
 def test_names_stand_for_searches_with_their_defaults(name):
     assert dx.solving.searches.find_search(name) == SEARCHES[name]()

@@ -124,8 +124,8 @@ def _facts(run_dir: Path, about: dict[str, Any], rows: Sequence[Row], num_missin
     def total(*names: str) -> str:
         return _duration(sum(row[name] or 0.0 for row in cells for name in names))
 
-    versions = about.get("versions") or {}
-    versions = json.loads(versions) if isinstance(versions, str) else versions
+    # Rows may come from other machines than that on which the run began.
+    versions = {row["versions"] for row in cells if row.get("versions")} or {about.get("versions") or "{}"}
     samplers = ", ".join(address.rpartition(":")[2] for address in about.get("samplers", ()))
     return (
         ("run", run_dir.resolve().name),
@@ -137,9 +137,13 @@ def _facts(run_dir: Path, about: dict[str, Any], rows: Sequence[Row], num_missin
         ("cells", counts),
         ("time, sampling and warm-up", total("seconds", "warmup_seconds")),
         ("time, compilation", total("compile_seconds")),
-        ("versions", ", ".join(f"{name} {version}" for name, version in versions.items())),
+        ("versions", "; or ".join(map(_versions, sorted(versions)))),
         ("program", _programs(list(cells))),
     )
+
+
+def _versions(as_json: str) -> str:
+    return ", ".join(f"{name} {version}" for name, version in json.loads(as_json).items())
 
 
 def _budget(changes: dict[str, int]) -> str:

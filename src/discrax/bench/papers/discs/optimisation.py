@@ -209,6 +209,7 @@ def figure15(size: Size) -> Iterator[Cell]:
         "Edges that are cut after repair, which makes the parts equal",
         "discs", 8, "edge_cut_ratio", "edge_cut_ratio_repaired", ("graph",), compares=False, smaller_is_better=True,
     ),
+    figure("Edges that are cut, as a share", "bars", metric="edge_cut_ratio", panels=("graph",), ylabel="share"),
 )  # fmt: skip
 def table08(size: Size) -> Iterator[Cell]:
     yield from tasks.cells_of(tasks.NETWORKS, size, tasks.PARTITION_SAMPLERS)

@@ -20,7 +20,7 @@ from typing import Any
 
 from discrax.bench.plan.cell import Budget, Call, Cell, call
 from discrax.bench.plan.rows import Row, relabel
-from discrax.bench.plan.suite import Size, Table, suite
+from discrax.bench.plan.suite import Figure, Size, Table, figure, suite
 
 VARIABLE = "DISCRAX_BERT"
 WEIGHTS = {"sqrt(t)": "sqrt", "t/(t+1)": "ratio"}
@@ -92,11 +92,12 @@ def _both_corpora(rows: list[Row]) -> list[Row]:
     return [relabel(row, reference="WT103+TBC") for row in rows]
 
 
-def _tables(number: int) -> tuple[Table, ...]:
+def _exhibits(number: int) -> tuple[Table | Figure, ...]:
     """Print is of another model and other sentences, so nothing is judged."""
     other = "ours: a small model trained on two million words unless DISCRAX_BERT names another; print: BERT"
     ours = f"WT103 is WikiText-2 and TBC is Brown here; {other}"
     shared: dict[str, Any] = {"paper": "discs", "number": number, "compares": False}
+    bars: dict[str, Any] = {"panels": ("task",), "hue": ("sampler", "weight_fn"), "logy": False}
     return (
         Table(
             f"Self-BLEU, small where sentences differ ({other})",
@@ -114,15 +115,17 @@ def _tables(number: int) -> tuple[Table, ...]:
         Table("Log-probability of what was kept", "", 0, "log_prob", "log_prob", ("task",)),
         Table("Acceptance", "", 0, "acceptance", "acceptance", ("task",)),
         Table("Seconds, compilation included", "", 0, "time_s", "time_s", ("task",)),
+        figure("Self-BLEU, small where sentences differ", "bars", metric="self_bleu", ylabel="self-BLEU", **bars),
+        figure("Log-probability of what was kept", "bars", metric="log_prob", ylabel="log-probability", **bars),
     )  # fmt: skip
 
 
-@suite("discs/table02", "text infilling: diversity and quality of what is filled in", *_tables(2))
+@suite("discs/table02", "text infilling: diversity and quality of what is filled in", *_exhibits(2))
 def table02(size: Size) -> Iterator[Cell]:
     yield from _cells(size, fixed=False)
 
 
-@suite("discs/table09", "text infilling, also with samplers that are not tuned", *_tables(9))
+@suite("discs/table09", "text infilling, also with samplers that are not tuned", *_exhibits(9))
 def table09(size: Size) -> Iterator[Cell]:
     yield from _cells(size, fixed=True)
 
