@@ -259,7 +259,7 @@ class Binary(_Scalar):
         return jnp.array([0.0, 1.0], _float())
 
     def embed(self, x: Integer[Array | np.ndarray, "*shape"]) -> Float[Array, "..."]:
-        return x.astype(_float())
+        return jnp.asarray(x, _float())
 
 
 class Spin(_Scalar):
@@ -289,7 +289,7 @@ class Spin(_Scalar):
         return jnp.array([-1.0, 1.0], _float())
 
     def embed(self, x: Integer[Array | np.ndarray, "*shape"]) -> Float[Array, "..."]:
-        return 2 * x.astype(_float()) - 1
+        return 2 * jnp.asarray(x, _float()) - 1
 
 
 class Ordinal(_Scalar):
