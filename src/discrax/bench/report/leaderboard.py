@@ -82,7 +82,7 @@ class Overall(NamedTuple):
 
 
 def write_leaderboard(runs: Sequence[str | Path], out: str | Path) -> tuple[Path, ...]:
-    """Writes leaderboard.html, .md and .csv, and all single numbers of the runs as leaderboard-rows.csv."""
+    """Writes leaderboard.html, .md and .csv, and all single numbers of the cells as leaderboard-rows.csv."""
     if not isinstance(runs, list | tuple) or not runs:
         raise ValueError(f"A leaderboard is of one or more runs, a list of their folders, but got {runs!r}.")
     for run in runs:
@@ -236,16 +236,23 @@ def _values(standing: Standing) -> tuple[Any, ...]:
 
 
 def _rows_csv(rows: Iterable[Row]) -> str:
-    """All single numbers; series are in the run's own files."""
-    about = ("run", "suite", "cell", "labels", "seed", "metric", "value", "std", "standard_error", "status", "error")
-    about += ("seconds", "device", "program", "finished")
-    lines = (
-        row | {"labels": "; ".join(f"{name}={value}" for name, value in row["labels"].items() if value)}
-        | {"standard_error": standard_error(row), "error": " ".join((row["error"] or "").strip().splitlines()[-1:])}
-        for row in rows
-        if row["x"] is None
-    )  # fmt: skip
-    return to_csv(about, ([row.get(name) for name in about] for row in lines))
+    """A line for each cell, with its single numbers and their standard errors; series are in the run's own files."""
+    single = [row for row in rows if row["x"] is None]
+    metrics = dict.fromkeys(row["metric"] for row in single if row["status"] == "ok")
+    about = ("run", "suite", "cell", "labels", "seed", "status", "error", "seconds", "device", "program", "finished")
+    lines = []
+    for mine in group_by(single, lambda row: (row["run"], row["suite"], row["cell"])).values():
+        said = mine[0] | {
+            "labels": "; ".join(f"{name}={value}" for name, value in mine[0]["labels"].items() if value),
+            "error": " ".join((mine[0]["error"] or "").strip().splitlines()[-1:]),
+        }
+        for row in mine:
+            said |= {row["metric"]: row["value"], f"{row['metric']} standard error": standard_error(row)}
+        lines.append(said)
+    known = {name for line in lines for name, value in line.items() if value is not None}
+    numbers = [each for name in metrics for each in (name, f"{name} standard error") if each in known]
+    columns = (*about, *numbers)
+    return to_csv(columns, ([line.get(name) for name in columns] for line in lines))
 
 
 def _render(standings: Sequence[Standing], all_rows: str, facts: Sequence[tuple[str, str]]) -> str:
@@ -294,7 +301,7 @@ _HOW = (
     "In each place the rank, the number and its standard error. Samplers within two standard errors of each other have "
     "the same rank; mean ranks are over the tasks that a sampler has run, and those with fewer than half of the most "
     "tasks that any has come last. Budgets are equal in a task. `leaderboard.csv` has this table, "
-    "`leaderboard-rows.csv` all single numbers of the runs."
+    "`leaderboard-rows.csv` a line for each cell with all its single numbers."
 )
 
 
