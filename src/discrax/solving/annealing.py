@@ -46,7 +46,7 @@ def anneal(
         seconds = places.seconds
         places.anneal(betas, block.num_steps, resize=block.resizes)
         blocks.note(block, places.seconds - seconds, places.last_compile_seconds)
-        if reports.is_due():
+        if reports.is_due(places.num_steps):
             yield from reports.emit(lambda: _reports(places, clock))
     yield _reports(places, clock)
 

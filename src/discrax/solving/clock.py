@@ -18,6 +18,7 @@ Reported = TypeVar("Reported")
 
 _LONGEST_BLOCK_SECONDS = 0.25  # so that a search can be told to end
 _SECONDS_BETWEEN_REPORTS = 0.2
+_STEPS_BETWEEN_REPORTS = 1.5  # times those of the last one
 _SHARE_OF_A_SLICE, _LONGEST_SLICE = 0.01, 0.15  # of a budget, and in seconds
 _RESIZES = 16  # in a budget of steps
 _SHARE_OF_REPORTS = 0.05  # of the time that passes between them
@@ -150,7 +151,8 @@ class Blocks:
 
     Of a budget of steps a turn is 1 / `count`. Of seconds, the first two turns are one step each, which says what a
     step costs; then a turn takes about 1 / `count` of the budget, in powers of two, for every length is a program of
-    its own. A block has as many turns as take a quarter of a second. A step that is sure not to fit is not begun.
+    its own. A block has as many turns as take a quarter of a second, and of a budget of steps no more than were made
+    before it, so that its beginning is seen. A step that is sure not to fit is not begun.
     Kernels are resized five times a second, or, where the budget is steps, after every sixteenth of it: then what is
     drawn depends on no clock.
     """
@@ -171,7 +173,7 @@ class Blocks:
                 return Block(1, limit - num_steps)
             between = max(1, limit // length // _RESIZES)
             since = num_steps // length % between
-            most = min(between - since, (limit - num_steps) // length)
+            most = min(between - since, (limit - num_steps) // length, max(1, num_steps // length))
             return Block(min(self._turns(length, np.inf), most), length, since == 0)
         left = self._clock.seconds_left()
         if left < 0.5 * self._seconds_per_step:
@@ -211,13 +213,20 @@ class Blocks:
 
 
 class Reports:
-    """Says when the next report is due: five times a second unless told, and less often if reporting takes long."""
+    """Says when the next report is due: five times a second unless told, and less often if reporting takes long.
+
+    Of a budget of steps also when there are half as many steps again: a fast machine is through before it is looked at.
+    """
 
     def __init__(self, clock: Clock, seconds_between: float | None = None):
         self._clock, self._next, self._seconds_between = clock, 0.0, seconds_between
+        self._next_step = 1.0
 
-    def is_due(self) -> bool:
-        """Whether the time has come."""
+    def is_due(self, num_steps: int = 0) -> bool:
+        """Whether the time has come, or so many steps are made."""
+        if self._clock.budget.num_steps is not None and num_steps >= self._next_step:
+            self._next_step = _STEPS_BETWEEN_REPORTS * num_steps
+            return True
         return self._clock.seconds() >= self._next
 
     def emit(self, report: Callable[[], Reported]) -> Iterator[Reported]:

@@ -135,7 +135,7 @@ class _Sets:
                 if max(chain.best_value for chain in self._chains) >= self._goal * (1 - 1e-9):
                     break
                 self._num_steps = min(chain.num_exchanges for chain in self._chains) // per_step
-                if reports.is_due():
+                if reports.is_due(self._num_steps):
                     yield from reports.emit(lambda: self._report(clock.fraction(self._num_steps)))
         yield self._report(1.0)
 

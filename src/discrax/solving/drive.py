@@ -157,7 +157,7 @@ def search_with(
                     everywhere(functools.partial(chains.temper, ladder, num_rounds, count // group))
                     num_rounds += count // group
                 slices.advance(count)
-                if reports.is_due():
+                if reports.is_due(slices.num_steps):
                     yield from reports.emit(lambda: chains.report(slices.num_steps, slices.fraction(), beta))  # noqa: B023
             if not holds_still:
                 polish()
@@ -238,6 +238,8 @@ class Slices:
         left = self._steps_left(end)
         if left is not None and left < count:
             count = left // group * group or left
+        if left is not None:  # no more than were made before, so that the beginning is seen
+            count = min(count, max(group, self.num_steps // group * group))
         self.slice_began = self._clock.seconds()
         return count
 

@@ -44,7 +44,7 @@ def temper(
         seconds = places.seconds
         places.temper(block.num_turns, block.num_steps, resize=block.resizes)
         blocks.note(block, places.seconds - seconds, places.last_compile_seconds)
-        if reports.is_due():
+        if reports.is_due(places.num_steps):
             yield from reports.emit(lambda: _report(places, clock))
     yield _report(places, clock)
 

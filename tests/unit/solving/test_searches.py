@@ -65,6 +65,14 @@ def test_of_so_many_steps_each_finds_the_same_however_fast_the_machine_is(search
         assert found[0].history.mean[-1] == other.history.mean[-1]
 
 
+@pytest.mark.parametrize("search", [*EACH, *BY_SAMPLER], ids=repr)
+def test_the_beginning_of_so_many_steps_is_told_however_fast_the_machine_is(search):
+    steps = dx.solve(KEY, TORUS, search, num_steps=1600).history.num_steps
+    assert steps[0] <= 8
+    assert steps[-1] == 1600
+    assert all(later <= 2 * earlier + 8 for earlier, later in zip(steps, steps[1:], strict=False))
+
+
 @pytest.mark.parametrize("name", SEARCHES)
 def test_names_stand_for_searches_with_their_defaults(name):
     assert dx.solving.searches.find_search(name) == SEARCHES[name]()
