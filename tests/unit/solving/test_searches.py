@@ -1,5 +1,7 @@
 """Searches as objects: what each finds, what it refuses, and what all of them have in common."""
 
+from itertools import pairwise
+
 import jax
 import networkx as nx
 import numpy as np
@@ -70,7 +72,7 @@ def test_the_beginning_of_so_many_steps_is_told_however_fast_the_machine_is(sear
     steps = dx.solve(KEY, TORUS, search, num_steps=1600).history.num_steps
     assert steps[0] <= 8
     assert steps[-1] == 1600
-    assert all(later <= 2 * earlier + 8 for earlier, later in zip(steps, steps[1:], strict=False))
+    assert all(later <= 2 * earlier + 8 for earlier, later in pairwise(steps))
 
 
 @pytest.mark.parametrize("name", SEARCHES)
