@@ -7,6 +7,7 @@ import numpy as np
 from discrax.core.checks import real_array
 from discrax.diagnostics.ess import ess, is_constant
 from discrax.diagnostics.rank import bulk_ess, rank_rhat, tail_ess
+from discrax.diagnostics.sites import SiteDiagnostics
 from discrax.diagnostics.weighted import are_equal, weighted_ess, weighted_mean, weighted_rhat, weighted_variance
 
 
@@ -74,6 +75,7 @@ class Summary:
     thinning: int = 1
     effective_weights: float | None = None  # the draws of a chain that count, where they have different weights
     notes: tuple[str, ...] = field(default=())
+    sites: SiteDiagnostics | None = None  # where they were asked for
 
     @property
     def ess(self) -> float | None:
@@ -149,6 +151,11 @@ class Summary:
             rows.append(("warm-up", self.adaptation))
         return rows
 
+    @staticmethod
+    def _title_of_sites(sites: SiteDiagnostics) -> str:
+        shown, count = len(sites.lines()), sites.ess.size
+        return "sites" if shown == count else f"the {shown} of {count:,} sites that are known least"
+
     def __rich__(self):
         from rich.console import Group
         from rich.table import Table
@@ -163,7 +170,14 @@ class Summary:
             scalars.add_column(heading, justify="left" if heading == "statistic" else "right")
         for scalar in self.scalars:
             scalars.add_row(*_cells(scalar))
-        shown = (facts, scalars) if self.scalars else (facts,)
+        shown = [facts, scalars] if self.scalars else [facts]
+        if self.sites is not None:
+            sites = Table(title=self._title_of_sites(self.sites), title_justify="left")
+            for heading in _SITE_HEADINGS:
+                sites.add_column(heading, justify="right" if heading in ("ESS", "R-hat") else "left")
+            for line in self.sites.lines():
+                sites.add_row(*line)
+            shown.append(sites)
         return Group(*shown, *(f"[yellow]![/] {line}" for line in self.warnings()))
 
     def __str__(self) -> str:
@@ -172,6 +186,9 @@ class Summary:
         except ImportError:
             lines = [self.title, *(f"  {name}: {value}" for name, value in self.facts())]
             lines += ["  " + "  ".join(cells) for cells in (_HEADINGS, *map(_cells, self.scalars))]
+            if self.sites is not None:
+                lines.append(self._title_of_sites(self.sites))
+                lines += ["  " + "  ".join(cells) for cells in (_SITE_HEADINGS, *self.sites.lines())]
             return "\n".join(lines + [f"! {line}" for line in self.warnings()])
         console = Console(width=110, color_system=None)
         with console.capture() as capture:
@@ -182,6 +199,7 @@ class Summary:
 _HIGH_RHAT = 1.01  # worth a word
 _FORBIDDING_RHAT = 1.05  # an effective sample size means nothing where chains disagree like this
 _FEWEST_SWEEPS = 50
+_SITE_HEADINGS = ("site", "probability of a level", "ESS", "R-hat")
 _HEADINGS = ("statistic", "mean", "sd", "ESS (chains)", "ESS bulk", "ESS tail", "R-hat")
 
 

@@ -15,7 +15,8 @@ from discrax.core.kernel import Kernel, State, sites_per_step
 from discrax.core.observers import STATS
 from discrax.core.statistics import RunningMoments
 from discrax.core.target import Target
-from discrax.diagnostics import Summary, diagnose
+from discrax.diagnostics import SiteDiagnostics, Summary, diagnose, diagnose_sites
+from discrax.diagnostics.sites import pandas, site_names
 from discrax.diagnostics.weighted import are_equal, effective_weights, equal_draws, shares
 from discrax.sampling.auto import AutoReport
 from discrax.sampling.folder import load_fields
@@ -135,8 +136,25 @@ class Result:
         """
         return write_fields({each.name: getattr(self, each.name) for each in fields(self)}, path)
 
-    def summary(self) -> Summary:
-        """Diagnostics of the draws, to print."""
+    def sites(self) -> SiteDiagnostics:
+        """The probability of each level of each site, with its error, and the ESS and R-hat of each site."""
+        if self.draws is None or not self.num_draws:
+            raise ValueError("Marginals of sites need draws, but this run kept none; use keep='draws'.")
+        weights = None if self.has_equal_weights else np.asarray(self.stats["weight"])
+        return diagnose_sites(np.asarray(self.draws), self.target.space.num_levels, weights)
+
+    def to_dataframe(self) -> Any:
+        """A pandas table with a line for each draw: chain, draw, the code of each site, and the statistics."""
+        if self.draws is None:
+            raise ValueError("A table of draws needs draws, but this run kept none; use keep='draws'.")
+        codes = np.asarray(self.draws).reshape(self.num_chains * self.num_draws, -1)
+        table = pandas().DataFrame(codes, columns=site_names(self.target.space.shape))
+        chain, draw = np.divmod(np.arange(len(codes)), max(1, self.num_draws))
+        stats = {name: np.asarray(values).ravel() for name, values in self.stats.items()}
+        return table.assign(chain=chain, draw=draw, **stats).set_index(["chain", "draw"])
+
+    def summary(self, *, sites: bool = False) -> Summary:
+        """Diagnostics of the draws, to print; with `sites` also those of the sites that are known least."""
         stats = self.mean_stats or {name: np.zeros(self.num_chains) for name in STATS}  # no draws: interrupted
         scalars = []
         if self.stats and self.num_draws:
@@ -182,6 +200,7 @@ class Result:
                 else float(np.median(effective_weights(np.asarray(self.stats["weight"]))))
             ),
             notes=tuple(notes),
+            sites=self.sites() if sites else None,
         )
 
     def _sites_per_step(self) -> tuple[float, int] | None:
