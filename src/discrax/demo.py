@@ -177,7 +177,7 @@ def draw_picture(rows: list[Row], coupling: float, path: Path) -> None:
     columns = min(_COLUMNS, len(rows))
     lines = -(-len(rows) // columns)
     figure = plt.figure(figsize=(12, 5.2 + 1.8 * lines), layout="constrained")
-    top, bottom = figure.subfigures(2, 1, height_ratios=(lines, 2.6))  # ty: ignore[not-iterable]
+    top, bottom = figure.subfigures(2, 1, height_ratios=(lines, 2.6))
     top.suptitle(f"Spins after warm-up and sampling, one chain each (Ising model, coupling {coupling})")
     panels = np.ravel(top.subplots(lines, columns))
     styles = [_style(number, len(rows)) for number in range(len(rows))]
