@@ -23,6 +23,7 @@ EXTRAS = {  # what each adds
     "learn": "training of energy models",
     "text": "masked language models, infilling, prompts",
     "solve": "searches site by site and by sets, compiled for the CPU",
+    "flax": "energies written in Flax",
     "zarr": "runs with a folder, which go on where they were killed",
     "dimod": "a sampler for dimod",
     "bench": "the papers' experiments",

@@ -18,7 +18,7 @@ its gradient.
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -66,6 +66,23 @@ class Target(eqx.Module):
         check_log_prob(log_prob, space)
         return FunctionTarget(function=capture(log_prob, embedding_of(space)), space=space)
 
+    @staticmethod
+    def from_apply(apply: Callable[[Any, Array], Array], params: Any, space: Space) -> "Target":
+        """A target whose log-probability is `apply(params, e)` of the embedding e of a state.
+
+        So write networks whose parameters are apart from them, as those of Flax and Haiku. The arrays of `params` are
+        leaves: they can be trained, and `target.params` has them. `apply` must stay the function it is.
+        """
+        if not callable(apply):
+            raise TypeError(f"apply must be a function of parameters and an embedding, but got {describe(apply)}.")
+        check_space(space)
+        check_log_prob(lambda e: apply(params, e), space)
+        return AppliedTarget(params=jax.tree.map(_as_leaf, params), apply=apply, space=space)
+
+
+def _as_leaf(value: Any) -> Any:
+    return jnp.asarray(value) if isinstance(value, np.ndarray) else value
+
 
 def embedding_of(space: Space) -> jax.ShapeDtypeStruct:
     """The shape and type of an embedded state."""
@@ -109,6 +126,17 @@ class FunctionTarget(Target):
 
     def log_prob(self, e: Float[Array, "..."]) -> Float[Array, ""]:
         return self.function(e)
+
+
+class AppliedTarget(Target):
+    """What `Target.from_apply` makes: a function of parameters, which are leaves, and of the embedding."""
+
+    params: Any
+    apply: Callable[[Any, Array], Array] = eqx.field(static=True)
+    space: Space
+
+    def log_prob(self, e: Float[Array, "..."]) -> Float[Array, ""]:
+        return self.apply(self.params, e)
 
 
 class Tempered(Target):

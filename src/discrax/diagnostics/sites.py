@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float, Integer
 
+from discrax.core.extras import import_extra
 from discrax.diagnostics.ess import ess
 from discrax.diagnostics.weighted import shares, weighted_ess, weighted_mean, weighted_variance
 
@@ -126,8 +127,4 @@ def site_names(shape: tuple[int, ...]) -> list[str]:
 
 def pandas() -> Any:
     """The package, or a sentence."""
-    try:
-        import pandas as found
-    except ImportError:
-        raise ImportError("A table needs pandas: pip install 'discrax[arviz]'.") from None
-    return found
+    return import_extra("pandas", "A table needs", "arviz")
