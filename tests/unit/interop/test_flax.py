@@ -59,7 +59,7 @@ def test_it_learns_what_it_is_shown(kind):
     counts = np.bincount(SPACE.index(data), minlength=64) / len(data)
     entropy = -np.sum(counts[counts > 0] * np.log(counts[counts > 0]))
     assert cost(target, data) > entropy + 0.8
-    assert cost(trained.ema, data) < entropy + 0.25
+    assert cost(trained.ema, data) < entropy + 0.4
 
 
 def test_what_was_learnt_comes_back():
