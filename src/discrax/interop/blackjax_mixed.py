@@ -27,7 +27,7 @@ from discrax.interop.blackjax_tuning import Joint
 from discrax.interop.mixed import Given, Mixed
 from discrax.samplers import build_kernel
 from discrax.sampling.auto import default_adapter
-from discrax.sampling.checks import chain_keys, check_gradient, check_start, initial_states
+from discrax.sampling.checks import chain_keys, check_gradient, check_start, initial_states, possible_starts
 from discrax.sampling.plan import Plan
 from discrax.sampling.result import Result
 from discrax.sampling.run import Run
@@ -57,6 +57,11 @@ class Alternate(Kernel):
     def capacity(self) -> int | None:
         """That of the kernel of the sites."""
         return self.discrete.capacity
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the kernel of the sites is."""
+        return self.discrete.is_exact
 
     @property
     def keeps_totals(self) -> bool:
@@ -174,7 +179,7 @@ def sample_mixed(
     plan.check(target, num_chains)
     whole("discrete_steps", discrete_steps, least=1, most=10**6)
     yes_or_no("progress", progress is not None and progress)
-    kernel = _alternate(target, discrete, continuous, discrete_steps)
+    kernel = alternate(target, discrete, continuous, discrete_steps)
     kernel, note = kernel.prepare(target, tuning=True)
     rules = check_adaptation(adaptation)
     if len(rules) > 1:
@@ -191,7 +196,8 @@ def sample_mixed(
     return replace(result, draws=both["x"], kept=kept, stats=result.stats | both["stats"])
 
 
-def _alternate(target: Mixed, discrete: str | Kernel, continuous: str | Block, discrete_steps: int) -> Alternate:
+def alternate(target: Mixed, discrete: str | Kernel, continuous: str | Block, discrete_steps: int) -> Alternate:
+    """The kernel of both halves, with first guesses of what warm-up tunes; a sentence if one does not fit."""
     at_zero = target.given(target.zeros)
     kernel = build_kernel(discrete, at_zero)
     check_gradient(at_zero, kernel)
@@ -223,6 +229,8 @@ def _begin(key: PRNGKeyArray, target: Mixed, kernel: Alternate, num_chains: int,
         far = [random.uniform(key, num_chains * zero.size).reshape(num_chains, *zero.shape) for key, zero in of_leaf]
         init_values = jax.tree.unflatten(tree, [_WIDEST_START * (2 * u - 1) for u in far])
     z = target.values(init_values, num_chains)
+    if init is None:
+        x = possible_starts(for_sites, target, x, lambda x: _first_states(kernel, target, x, z).log_prob)
     states = _first_states(kernel, target, x, z)
     check_start(states, kernel)
     return Run((target,), target, keys, Ensemble(jnp.zeros((), jnp.uint32), states, kernel), x, ((),))

@@ -86,7 +86,8 @@ class Joint(eqx.Module):
             discrete, ours = self.ours.update(_of_sites(target), discrete, ours, states, info)
         block, at_end = kernel.block, self.is_end[memory.step]
         rate = jnp.mean(states.cache.accept_prob)
-        mean_rate = memory.mean_rate + (rate - memory.mean_rate) / memory.averaging.step
+        share = 1 / memory.averaging.step.astype(jnp.float32)
+        mean_rate = memory.mean_rate + share * (rate - memory.mean_rate)
         averaging, tuned = _updated(kernel, memory.averaging, rate), {}
         moments = memory.moments
         if moments is not None:

@@ -10,7 +10,7 @@ import pytest
 import discrax as dx
 from discrax.exact import chi_square, total_variation
 from discrax.interop.blackjax import from_blackjax, sample_mixed
-from discrax.interop.blackjax_mixed import Alternate
+from discrax.interop.blackjax_mixed import Alternate, alternate
 from discrax.interop.blackjax_tuning import windows
 
 GRID = np.linspace(-8, 8, 1601)
@@ -94,6 +94,23 @@ def test_steps_keep_the_joint_law(space, sampler, block, discrete_steps):
     target = random_mixed(SPACES[space])
     kernel = Alternate(dx.samplers.get_sampler(sampler).build(), BLOCKS[block](), discrete_steps)
     assert p_value(kernel, target) > 1e-4
+
+
+REFUSED = {"dlp_trace", "pavg", "ab_shift", "ab_max", "ab_trace", "sgdld", "minibatch_gibbs", "local_search"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in dx.samplers.REGISTRY if name not in REFUSED])
+def test_every_exact_sampler_keeps_the_joint_law_and_no_other_does(name):
+    target = random_mixed(SPACES["ordinal" if "ordinal" in name or name == "mh_uniform" else "binary"])
+    kernel, _ = alternate(target, name, BLOCKS["hmc"](), 1).prepare(target, tuning=False)
+    assert (p_value(kernel, target) > 1e-4) == kernel.is_exact  # DULA is not: a twin of DMALA with one flaw
+
+
+@pytest.mark.parametrize("name", sorted(REFUSED))
+def test_samplers_that_need_more_of_a_target_are_refused(name):
+    with pytest.raises(ValueError, match=r"learns the curvature of a target|which Given does not offer"):
+        alternate(random_mixed(SPACES["binary"]), name, BLOCKS["hmc"](), 1)
 
 
 class Stale(Alternate):  # a twin with one flaw: what the sites' kernel keeps is of the values before they moved
@@ -183,6 +200,15 @@ def test_what_is_given_is_not_tuned():
     assert result.kernel.block.parameters["step_size"] == np.float32(0.6)
 
 
+@pytest.mark.slow
+def test_a_run_in_double_precision():
+    with jax.enable_x64(True):
+        target, block = random_mixed(SPACES["binary"]), from_blackjax("hmc", num_integration_steps=3)
+        result = sample_mixed(jax.random.key(0), target, "pas", block, num_warmup=100, num_samples=20, progress=False)
+        assert result.kept["z"].dtype == np.float64
+        assert len(np.unique(result.kept["z"])) > 20
+
+
 @pytest.mark.parametrize("num_steps", [1, 5, 40, 150, 1000, 1001])
 def test_windows_double_and_leave_an_end(num_steps):
     is_slow, is_end = windows(num_steps)
@@ -244,6 +270,8 @@ def test_bad_runs_are_sentences(as_a_user, monkeypatch):
         sample_quickly(target, dx.samplers.gibbs(scan="chromatic"))
     with pytest.raises(TypeError, match="continuous must be 'nuts'"):
         sample_quickly(target, "pas", 3)
+    walled = dx.Mixed(discrete=dx.Binary(3), continuous=(), log_prob=lambda e, z: jnp.log(e[0]) - z**2)
+    assert sample_quickly(walled, "gibbs", BLOCKS["mala"]()).draws[..., 0].all()  # starts are drawn until they can be
     barred = dx.Mixed(discrete=dx.Binary(3), continuous=(), log_prob=lambda e, z: jnp.log(z - 5) + 0 * e.sum())
     with pytest.raises(ValueError, match="log_prob must be finite where a chain starts, but it is nan"):
         sample_quickly(barred)
