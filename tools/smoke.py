@@ -133,6 +133,14 @@ def dimod() -> None:
     assert DiscraxSampler().sample(bqm, num_reads=2, num_sweeps=50, seed=1).first.energy == -1
 
 
+def blackjax() -> None:
+    """A step in BlackJAX's words."""
+    from discrax.interop.blackjax import as_algorithm
+
+    algorithm = as_algorithm("pas", ISING)
+    algorithm.step(KEY, algorithm.init(ISING.space.random(KEY)))
+
+
 def bench() -> None:
     """A cell of a suite, and its page."""
     assert "optimal-scaling/table05" in command("bench", "list")

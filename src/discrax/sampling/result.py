@@ -30,10 +30,10 @@ class Result:
     """Draws and what is known about them.
 
     `draws` has shape (chain, draw, *sites) and holds codes; `kept` holds the user's statistic instead where one was
-    asked for, and `moments` running moments where only those were. `stats` maps the names of `Info`, "lp" and "weight"
-    to (chain, draw) arrays. "weight" is the time that a draw counts for: 1, except for samplers that simulate a process
-    in time (`sgdld`); where it is no float, it is in units of a chain's largest, and "log_weight" has it. `mean`,
-    `summary` and `to_arviz` honour it.
+    asked for, or the values of a mixed target besides, and `moments` running moments where only those were. `stats`
+    maps the names of `Info`, "lp" and "weight" to (chain, draw) arrays. "weight" is the time that a draw counts for: 1,
+    except for samplers that simulate a process in time (`sgdld`); where it is no float, it is in units of a chain's
+    largest, and "log_weight" has it. `mean`, `summary` and `to_arviz` honour it.
 
     A run with a folder has its draws and statistics there: `result.draws[:, -100:]` and `result.stats["lp"][0]` read
     what they ask for, `numpy.asarray(...)` reads all, and `summary`, `mean` and `distance` read block by block.
@@ -237,7 +237,8 @@ class Result:
 
         groups: dict[str, Any] = {"sample_stats": self._equally_weighted(self.stats)}
         if self.draws is not None:
-            groups["posterior"] = {"x": self._equally_weighted(self.draws)}
+            values = self.kept if isinstance(self.kept, dict) else {}  # of a mixed target
+            groups["posterior"] = self._equally_weighted({"x": self.draws} | values)
         elif self.kept is not None:
             parts = jax.tree.leaves(self.kept)
             names = ["statistic"] if len(parts) == 1 else [f"statistic_{i}" for i in range(len(parts))]

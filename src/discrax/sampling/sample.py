@@ -130,7 +130,8 @@ def draw(
             # would hear of each other at every draw.
             shares = stage is stages[-1] and plan.is_short and folder is None and run.devices is None
             run = run.begin_tuning(stage.adapters, stage.num_steps, plan.num_samples if shares else None)
-        observe = (Stats(), Draws()) if needs_draws or run.shared_chunk is not None else (Stats(),)
+        observe = (Stats(), Draws()) if needs_draws else (Stats(),)
+        observe = observe if run.shared_chunk is None else plan.observers  # one program has the same observers
         run = warmup[-1].collect(run, observe, chunk_size=plan.chunk_size)
         run = run.freeze() if warmup[-1].filled else run.stop_tuning()
         if warmup[-1].is_interrupted:
