@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer, eval_jaxpr
-from jax.extend.core import Jaxpr, Literal
+from jax.extend.core import DebugInfo, Jaxpr, Literal
 from jaxtyping import Array, Float, Int
 
 _MOST_ENTRIES = 1024  # of the table of one element
@@ -35,6 +35,7 @@ _STRUCTURAL = frozenset("reshape transpose slice squeeze expand_dims broadcast_i
 _LINEAR = frozenset("add sub mul neg reduce_sum convert_element_type add_any".split()) | _STRUCTURAL
 _CALLS = {"jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "checkpoint": "jaxpr", "remat": "jaxpr"}
 _CALLS |= {"custom_jvp_call": "call_jaxpr", "custom_vjp_call": "call_jaxpr", "core_call": "call_jaxpr"}
+_DEBUG = DebugInfo("multilinear", "one equation", None, None)
 
 
 class NotMultilinear(Exception):
@@ -109,10 +110,11 @@ def _apply(equation: Any, values: list[Any]) -> Sequence[Any]:
 
 
 def _bind(equation: Any, values: Sequence[Any]) -> Sequence[Any]:
-    """An equation on arrays; now, where all of them are known now."""
+    """An equation on arrays; one that makes integers, which may be indices, now, where all of them are known now."""
     given = {a: value for a, value in zip(equation.invars, values, strict=True) if not isinstance(a, Literal)}
-    alone = Jaxpr((), tuple(given), tuple(equation.outvars), (equation,), equation.effects)
-    if any(isinstance(value, Tracer) for value in values):
+    alone = Jaxpr((), tuple(given), tuple(equation.outvars), (equation,), equation.effects, _DEBUG)
+    makes_integers = all(jnp.issubdtype(out.aval.dtype, jnp.integer) for out in equation.outvars)
+    if not makes_integers or not _are_known(values):
         return eval_jaxpr(alone, (), *given.values())
     with jax.ensure_compile_time_eval():
         return eval_jaxpr(alone, (), *given.values())
@@ -122,7 +124,7 @@ def _on_tables(equation: Any, name: str, values: list[Any], tables: list[Table])
     """The table of what an operation makes of tables; None where it needs numbers."""
     if name in _ELEMENTWISE:
         is_sum = name in ("add", "sub", "add_any") and jnp.issubdtype(equation.outvars[0].aval.dtype, jnp.floating)
-        return _elementwise(equation, values, tables, is_sum)
+        return _elementwise(equation, values, is_sum)
     if name in _STRUCTURAL and len(tables) == 1 and _is_table(values[0]) and _are_known(values[1:]):
         return _structural(equation, values)
     if name == "concatenate":
@@ -131,6 +133,11 @@ def _on_tables(equation: Any, name: str, values: list[Any], tables: list[Table])
         return _structural(equation, values)
     if name == "gather" and not _is_table(values[0]):
         return _look_up(equation, values[0], values[1])
+    if name == "dynamic_slice" and not _is_table(values[0]):
+        choices = _union(tables)  # of scalars, that say where
+        full = [_aligned(value, choices) if _is_table(value) else value for value in values]
+        shape = equation.outvars[0].aval.shape
+        return Table(_over_levels(equation, full, len(choices)), tuple(_repeated(c, shape) for c in choices))
     return None
 
 
@@ -173,15 +180,29 @@ def _aligned(table: Table, choices: tuple[Choice, ...]) -> Table:
     return Table(jnp.broadcast_to(values, (*table.shape, *levels)), choices)
 
 
-def _elementwise(equation: Any, values: list[Any], tables: list[Table], is_sum: bool) -> Table | None:
+def _elementwise(equation: Any, values: list[Any], is_sum: bool) -> Table | None:
     shape = equation.outvars[0].aval.shape
-    if any(table.shape != shape for table in tables):
-        return None  # a number beside arrays
+    values = [_broadcast(value, shape) if _is_table(value) else value for value in values]
+    tables = [value for value in values if _is_table(value)]
     choices = _union(tables)
     if _entries(choices) > _MOST_ENTRIES or (is_sum and len(choices) > len(tables[0].choices)):
         return None
     full = [_aligned(value, choices) if _is_table(value) else value for value in values]
     return Table(_over_levels(equation, full, len(choices)), choices)
+
+
+def _broadcast(table: Table, shape: tuple[int, ...]) -> Table:
+    """A table beside arrays of a shape, as scalars and axes of length 1 are."""
+    if table.shape == shape:
+        return table
+    levels = table.values.shape[len(table.shape) :]
+    values = table.values.reshape(*(1,) * (len(shape) - len(table.shape)), *table.values.shape)
+    return Table(jnp.broadcast_to(values, (*shape, *levels)), tuple(_repeated(c, shape) for c in table.choices))
+
+
+def _repeated(choice: Choice, shape: tuple[int, ...]) -> Choice:
+    weights = choice.weights.reshape(*(1,) * (len(shape) - choice.who.ndim), *choice.weights.shape)
+    return Choice(np.broadcast_to(choice.who, shape), jnp.broadcast_to(weights, (*shape, weights.shape[-1])))
 
 
 def _structural(equation: Any, values: list[Any]) -> Table:
@@ -263,12 +284,17 @@ def _on_numbers(equation: Any, name: str, values: list[Any], wanted: Sequence[An
     """An operation on numbers, where integers among them have become floats."""
     if all(jnp.result_type(value) == dtype for value, dtype in zip(values, wanted, strict=True)):
         return _bind(equation, values)
-    if name not in _LINEAR:
+    is_moved = name in _STRUCTURAL and all(map(_is_integer, values[1:]))  # by integers, which say where to
+    if name not in _LINEAR or (name in _STRUCTURAL and not is_moved):
         raise NotMultilinear(f"`{name}` of integers")
     if name == "convert_element_type":
         to = equation.params["new_dtype"]
         return [values[0].astype(to) if jnp.issubdtype(to, jnp.floating) else values[0]]
-    if name in _STRUCTURAL:  # integers beside what is moved say where to
+    if is_moved:
         return _bind(equation, values)
     dtype = jnp.result_type(float)
-    return _bind(equation, [v if jnp.issubdtype(jnp.result_type(v), jnp.floating) else v.astype(dtype) for v in values])
+    return _bind(equation, [v.astype(dtype) if _is_integer(v) else v for v in values])
+
+
+def _is_integer(value: Any) -> bool:
+    return not jnp.issubdtype(jnp.result_type(value), jnp.floating)

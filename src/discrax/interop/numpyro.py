@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.core import Tracer
 from jaxtyping import Array, Integer
 
 from discrax.adaptation import AcceptanceRate
@@ -25,9 +26,11 @@ from discrax.core.checks import describe, whole
 from discrax.core.closures import capture
 from discrax.core.extras import import_extra
 from discrax.core.kernel import Info, Kernel, State, rated_knob, reevaluate
-from discrax.core.target import FunctionTarget, Target, embedding_of, log_prob
-from discrax.interop.numpyro_sites import OneByOne, Sites, find_sites, latent_trace
+from discrax.core.target import FunctionTarget, Target, embedding_of
+from discrax.interop.numpyro_sites import OneByOne, Sites, find_sites, is_first_order_far, latent_trace
 from discrax.samplers import build_kernel
+
+_RATIOS = ("auto", "gradient", "exact")
 
 __all__ = ["DiscraxGibbs", "DiscraxGibbsState", "from_model", "values_of"]
 
@@ -67,18 +70,24 @@ class DiscraxGibbs(MCMCKernel):
         inner: `HMC(model)` or `NUTS(model)` of NumPyro.
         sampler: a name (`discrax samplers` lists them) or a kernel, such as `dx.samplers.dmala()`.
         num_steps: steps of the sampler for one of the inner kernel. Those that change one element each need more.
+        ratios: where informed samplers have log-ratios from. "gradient": from one gradient of the model's multilinear
+            form. "exact": from the model at every change of one element. "auto": from the gradient, unless the model
+            has no such form, or most of what it says is far off where the first chain starts.
     """
 
     sample_field = "z"
     default_fields = ("z", "diverging")
 
-    def __init__(self, inner: Any, sampler: str | Kernel = "pas", *, num_steps: int = 10):
+    def __init__(self, inner: Any, sampler: str | Kernel = "pas", *, num_steps: int = 10, ratios: str = "auto"):
         if not isinstance(inner, HMC) or inner.model is None:
             raise TypeError(
                 "inner must be a kernel of NumPyro with a model, such as NUTS(model), but got " + describe(inner) + "."
             )
         self.inner_kernel = inner.wrap_model(gibbs.conditioned)
         self.sampler = sampler
+        if ratios not in _RATIOS:
+            raise ValueError(f"ratios must be {', '.join(map(repr, _RATIOS))}, but got {describe(ratios)}.")
+        self.ratios = ratios
         self.num_steps = whole("num_steps", num_steps, least=1)
         self._sites: Sites | None = None
 
@@ -92,7 +101,7 @@ class DiscraxGibbs(MCMCKernel):
     ) -> DiscraxGibbsState:
         """The first state, at discrete values from their priors unless `init_params` has them."""
         kwargs = {} if model_kwargs is None else model_kwargs
-        sites, _ = find_sites(jax.random.key(0), self.model, model_args, kwargs)
+        sites, _ = find_sites(self.model, model_args, kwargs)
         if not sites.names:
             raise ValueError(
                 "DiscraxGibbs needs a model with discrete sites, but all of its latent sites are continuous or "
@@ -101,27 +110,46 @@ class DiscraxGibbs(MCMCKernel):
         self._sites, self._num_warmup = sites, num_warmup
         begin = partial(self._begin, model_args, kwargs)
         if is_prng_key(rng_key):
-            return begin(rng_key, init_params)
-        return jax.vmap(begin)(rng_key, init_params)
+            state = first = begin(rng_key, init_params)
+        else:
+            state = jax.vmap(begin)(rng_key, init_params)
+            first = jax.tree.map(lambda leaf: leaf[0], state)
+        # Chains that are drawn inside a transformation of JAX's have no state to look at.
+        if self.ratios == "auto" and self._has_form and not isinstance(first.chain.x, Tracer):
+            far = jax.jit(lambda z, x: is_first_order_far(self._target(model_args, kwargs, z), x))
+            self._has_form = not bool(far(first.hmc_state.z, first.chain.x))
+        return state
 
     def _begin(self, args: tuple, kwargs: dict, rng_key: Array, init_params: Any) -> DiscraxGibbsState:
         sites = self._sites
         assert sites is not None
         rng_key, for_values, for_inner = jax.random.split(rng_key, 3)
         given = dict(init_params or {})
-        trace = latent_trace(for_values, self.model, args, kwargs)
-        values = {name: given.pop(name, trace[name]["value"]) for name in sites.names}
+        drawn = sites.codes({name: s["value"] for name, s in latent_trace(for_values, self.model, args, kwargs).items()})
+        values = sites.values(drawn) | {name: given.pop(name) for name in sites.names if name in given}
         hmc_state = self.inner_kernel.init(
             for_inner, self._num_warmup, given or None, args, gibbs.with_conditioning(kwargs, values)
         )
+        self._has_form = self._finds_form(args, kwargs, hmc_state.z)
         target = self._target(args, kwargs, hmc_state.z)
         kernel = self._prepared(target)
         adapter = self._adapter(target, kernel)
         memory = () if adapter is None else adapter.init(target, kernel)
-        chain = kernel.init(target, sites.codes(values))
+        chain = jax.jit(lambda z, x: kernel.init(self._target(args, kwargs, z), x))(hmc_state.z, sites.codes(values))
         zero = jnp.zeros((), jnp.float32)
         arrays, self._static = eqx.partition(kernel, eqx.is_array)
         return DiscraxGibbsState({**values, **hmc_state.z}, hmc_state, rng_key, chain, arrays, memory, zero, zero)
+
+    def _finds_form(self, args: tuple, kwargs: dict, z: Any) -> bool:
+        assert self._sites is not None
+        if self.ratios == "exact" or self._sites.has_form(lambda v: -self._potential(args, kwargs, v, z)):
+            return self.ratios != "exact"
+        if self.ratios == "gradient":
+            raise ValueError(
+                "ratios='gradient' needs a model with a multilinear form, but this one does more with its discrete "
+                "sites than to index, compare and add; use ratios='auto' or 'exact'."
+            )
+        return False
 
     def _prepared(self, target: Target) -> Kernel:
         kernel = build_kernel(self.sampler, target)
@@ -148,7 +176,7 @@ class DiscraxGibbs(MCMCKernel):
     def _target(self, args: tuple, kwargs: dict, z: Any) -> Target:
         """The law of the discrete sites, given the others."""
         assert self._sites is not None
-        return self._sites.target(lambda values: -self._potential(args, kwargs, values, z))
+        return self._sites.target(lambda values: -self._potential(args, kwargs, values, z), self._has_form)
 
     def sample(self, state: DiscraxGibbsState, model_args: tuple, model_kwargs: dict | None) -> DiscraxGibbsState:
         """The next state of a chain, or of all of them where they are vectorised."""
@@ -234,18 +262,20 @@ def from_model(model: Callable, *args: Any, **kwargs: Any) -> ModelTarget | Inde
     Its space has one site for every element of every site of the model, by name and in row-major order. `values_of`
     makes values of the model of its codes.
     """
-    sites, others = find_sites(jax.random.key(0), model, args, kwargs)
+    sites, others = find_sites(model, args, kwargs)
     if others:
         raise ValueError(
-            f"from_model takes models whose latent sites are discrete, but {', '.join(map(repr, others))} are not; "
-            "use DiscraxGibbs(NUTS(model)), or fix them by numpyro.handlers.condition."
+            "from_model takes models whose latent sites are discrete and not enumerated, but "
+            f"{', '.join(map(repr, others))} are not; use DiscraxGibbs(NUTS(model)), or fix them by "
+            "numpyro.handlers.condition."
         )
     if not sites.names:
         raise ValueError(
             "from_model takes models with discrete latent sites, but this one has none that is not enumerated."
         )
-    target = sites.target(lambda values: log_density(model, args, kwargs, values)[0])
-    kind = IndexedModelTarget if isinstance(target, OneByOne) else ModelTarget
+    density = lambda values: log_density(model, args, kwargs, values)[0]  # noqa: E731
+    has_form = sites.has_form(density)
+    target, kind = sites.target(density, has_form), ModelTarget if has_form else IndexedModelTarget
     return kind(capture(target.log_prob, embedding_of(target.space)), target.space, sites)
 
 

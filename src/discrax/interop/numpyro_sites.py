@@ -2,18 +2,31 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, Integer
+from jaxtyping import Array, Bool, Float, Int, Integer
 
 from discrax.core.extras import import_extra
 from discrax.core.space import Binary, Categorical, Space
-from discrax.core.target import Evaluation, ExactRatios, FunctionTarget, Target, embedding_of, log_prob, value_and_changes
+from discrax.core.target import (
+    Evaluation,
+    ExactRatios,
+    FunctionTarget,
+    Target,
+    conditional_ratios,
+    effective_ratios,
+    embedding_of,
+    evaluate,
+    log_prob,
+    value_and_changes,
+)
 from discrax.interop.multilinear import Choice, NotMultilinear, Table, multilinear
 
+_SITES_TRIED = 64
 _WHAT = "discrax.interop.numpyro needs"
 constraints = import_extra("numpyro.distributions", _WHAT, "numpyro").constraints
 handlers = import_extra("numpyro.handlers", _WHAT, "numpyro")
@@ -28,7 +41,6 @@ class Sites:
     shapes: tuple[tuple[int, ...], ...]
     lows: tuple[Int[np.ndarray, "..."], ...]  # the smallest value of each element
     counts: tuple[Int[np.ndarray, "..."], ...]  # how many values it may have
-    dtypes: tuple[Any, ...]
 
     @property
     def space(self) -> Space:
@@ -40,10 +52,10 @@ class Sites:
         """The values of the sites, of shape (*batch, *shape of the site), from codes."""
         ends, batch = np.cumsum([count.size for count in self.counts]), x.shape[:-1]
         pieces = jnp.split(jnp.asarray(x), ends[:-1], axis=-1)
-        parts = zip(self.names, pieces, self.shapes, self.lows, self.dtypes, strict=True)
+        parts, dtype = zip(self.names, pieces, self.shapes, self.lows, strict=True), jnp.result_type(int)
         return {
-            name: piece.reshape(*batch, *shape).astype(dtype) + jnp.asarray(low, dtype)
-            for name, piece, shape, low, dtype in parts
+            name: piece.reshape(*batch, *shape).astype(dtype) + np.broadcast_to(low, (*batch, *shape)).astype(dtype)
+            for name, piece, shape, low in parts
         }
 
     def codes(self, values: Mapping[str, Array]) -> Integer[Array, " n"]:
@@ -56,37 +68,47 @@ class Sites:
         """The sites at the embedding of a state, each element with all of its values."""
         weights = jnp.stack([1 - e, e], axis=-1) if e.ndim == 1 else e
         tables, first = {}, 0
-        for name, shape, low, count, dtype in zip(
-            self.names, self.shapes, self.lows, self.counts, self.dtypes, strict=True
-        ):
+        for name, shape, low, count in zip(self.names, self.shapes, self.lows, self.counts, strict=True):
             end, levels = first + count.size, int(count.max())
             who = np.arange(first, end).reshape(shape)
             mine = weights[first:end, :levels].reshape(*shape, levels)
-            tables[name] = Table(jnp.asarray(low[..., None] + np.arange(levels), dtype), (Choice(who, mine),))
+            tables[name] = Table(jnp.asarray(low[..., None] + np.arange(levels)), (Choice(who, mine),))
             first = end
         return tables
 
-    def target(self, log_density: Callable[[dict[str, Array]], Array]) -> Target:
-        """The law of the sites from a log-density of their values: with gradients where that has a multilinear form,
-        else with the exact change by each single site.
+    def has_form(self, log_density: Callable[[dict[str, Array]], Array]) -> bool:
+        """Whether a log-density of the values of the sites has a multilinear form, and so gradients."""
+        try:
+            jax.eval_shape(lambda e: multilinear(log_density, self.tables(e)), embedding_of(self.space))
+        except NotMultilinear:
+            return False
+        return True
+
+    def target(self, log_density: Callable[[dict[str, Array]], Array], has_form: bool) -> Target:
+        """The law of the sites: with gradients where it has a multilinear form, else with the exact change by each
+        single site.
         """
         space = self.space
+        if has_form:
+            return FunctionTarget(lambda e: multilinear(log_density, self.tables(e)).astype(e.dtype), space)
+        return OneByOne(lambda e: log_density(self.values(_codes_of(e, space))).astype(e.dtype), space)
 
-        def relaxed(e: Array) -> Array:
-            return multilinear(log_density, self.tables(e)).astype(e.dtype)
 
-        try:
-            jax.eval_shape(relaxed, embedding_of(space))
-        except NotMultilinear:
-            return OneByOne(lambda e: log_density(self.values(_codes_of(e, space))).astype(e.dtype), space)
-        return FunctionTarget(relaxed, space)
+def is_first_order_far(target: Target, x: Integer[Array, " n"]) -> Bool[Array, ""]:
+    """Whether most log-ratios from the gradient at a state are further than 1 from the exact ones, at up to 64 sites."""
+    space = target.space
+    sites = np.unique(np.linspace(0, space.num_sites - 1, _SITES_TRIED).astype(int))
+    exact = jax.vmap(lambda site: conditional_ratios(target, x, site))(jnp.asarray(sites))
+    first = effective_ratios(target, x, evaluate(target, x).ratios)[sites]
+    is_change = jnp.isfinite(exact) & (exact != 0)
+    return jnp.sum(is_change & (jnp.abs(first - exact) > 1)) > 0.5 * jnp.sum(is_change)
 
 
 class OneByOne(ExactRatios, FunctionTarget):
     """A law without gradients: the log-ratios are those of all single-site changes, evaluated one by one."""
 
     def evaluate(self, x: Integer[Array, "*shape"]) -> Evaluation:
-        return Evaluation(*value_and_changes(lambda x: log_prob(FunctionTarget(self.function, self.space), x), self.space, x))
+        return Evaluation(*value_and_changes(lambda x: log_prob(self, x), self.space, x))
 
 
 def _codes_of(e: Float[Array, "..."], space: Space) -> Integer[Array, " n"]:
@@ -94,37 +116,57 @@ def _codes_of(e: Float[Array, "..."], space: Space) -> Integer[Array, " n"]:
     return codes.astype(space.dtype)
 
 
-def find_sites(key: Array, model: Callable, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Sites, list[str]]:
+def find_sites(model: Callable, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Sites, list[str]]:
     """The discrete latent sites of a model, but for those that NumPyro enumerates, and the names of its other ones."""
-    names, others = [], []
-
-    def bounds(key: Array) -> dict[str, tuple[Any, Any, Any]]:
-        found = {}
-        for name, site in latent_trace(key, model, args, kwargs).items():
-            if not site["fn"].support.is_discrete:
+    found: list[dict[str, tuple[Any, Any]]] = [{}, {}]
+    others = []
+    for end in (0, 1):  # every site at its smallest value, then at its largest
+        with jax.ensure_compile_time_eval():
+            trace = latent_trace(jax.random.key(end), model, args, kwargs, partial(_at_end, end))
+        for name, site in trace.items():
+            if _is_ours(site):
+                low, high = (np.asarray(each, np.int64) for each in _bounds(name, site["fn"]))
+                found[end][name] = tuple(np.broadcast_to(each, jnp.shape(site["value"])) for each in (low, high))
+            elif not end:
                 others.append(name)
-            elif site["infer"].get("enumerate") != "parallel":
-                found[name] = (*_bounds(name, site["fn"]), site["value"])
-        names.extend(found)
-        return found
-
-    traced = jax.make_jaxpr(bounds)(key)
-    depend = _reached(traced.jaxpr, traced.jaxpr.invars)
-    outs = traced.jaxpr.outvars
-    for i, name in enumerate(sorted(names)):
-        if any(atom in depend for atom in outs[3 * i : 3 * i + 2] if not hasattr(atom, "val")):
+    names = tuple(sorted(found[0]))
+    for name in names:
+        if not all(map(np.array_equal, found[0][name], found[1][name])):
             raise ValueError(
                 f"The support of the discrete site {name!r} must not depend on other sites, but it does; give it the "
                 "largest support that it can have, and let numpyro.factor or its probabilities bar what is too large."
             )
-    with jax.ensure_compile_time_eval():
-        found = bounds(key)
-    return _sites(found), list(dict.fromkeys(others))
+    lows, counts = tuple(found[0][n][0] for n in names), tuple(np.asarray(1 + np.subtract(*found[0][n][::-1])) for n in names)
+    for name, count in zip(names, counts, strict=True):
+        if (count < 2).any():
+            raise ValueError(
+                f"Every element of a discrete site must have two values at least, but one of {name!r} has "
+                f"{int(count.min())}; condition the model on what is known, by numpyro.handlers.condition."
+            )
+    return Sites(names, tuple(low.shape for low in lows), lows, counts), others
 
 
-def latent_trace(key: Array, model: Callable, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+def _is_ours(site: Any) -> bool:
+    return site["fn"].support.is_discrete and site["infer"].get("enumerate") != "parallel"
+
+
+def _at_end(end: int, site: Any) -> Any:
+    """The smallest or the largest value of a discrete site; others are drawn."""
+    if site["type"] != "sample" or site["is_observed"] or not _is_ours(site):
+        return init_to_sample(site)
+    shape = site["fn"].shape(site["kwargs"].get("sample_shape", ()))
+    return jnp.broadcast_to(jnp.asarray(_bounds(site["name"], site["fn"])[end], jnp.result_type(int)), shape)
+
+
+def latent_trace(
+    key: Array,
+    model: Callable,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    substitute: Callable[[Any], Any] = init_to_sample,
+) -> dict[str, Any]:
     """The sites of a model that are neither observed nor deterministic, with values drawn from their priors."""
-    seeded = handlers.substitute(handlers.seed(model, key), substitute_fn=init_to_sample)
+    seeded = handlers.substitute(handlers.seed(model, key), substitute_fn=substitute)
     trace = handlers.trace(seeded).get_trace(*args, **kwargs)
     return {name: site for name, site in trace.items() if site["type"] == "sample" and not site["is_observed"]}
 
@@ -143,29 +185,3 @@ def _bounds(name: str, distribution: Any) -> tuple[Any, Any]:
         f"({type(distribution).__name__}) is {support}; truncate it, as a Categorical or a DiscreteUniform with a "
         "numpyro.factor, or mark it with infer={'enumerate': 'parallel'} where NumPyro can enumerate it."
     )
-
-
-def _reached(jaxpr: Any, sources: Sequence[Any]) -> set[Any]:
-    """The variables of a program that depend on some of its inputs."""
-    reached = set(sources)
-    for equation in jaxpr.eqns:
-        if any(atom in reached for atom in equation.invars if not hasattr(atom, "val")):
-            reached.update(equation.outvars)
-    return reached
-
-
-def _sites(found: Mapping[str, tuple[Any, Any, Any]]) -> Sites:
-    names = tuple(sorted(found))
-    values = [np.asarray(found[name][2]) for name in names]
-    lows, highs = (
-        [np.broadcast_to(np.asarray(found[name][i], np.int64), value.shape) for name, value in zip(names, values)]
-        for i in (0, 1)
-    )
-    counts = tuple(high - low + 1 for low, high in zip(lows, highs, strict=True))
-    for name, count in zip(names, counts, strict=True):
-        if (count < 2).any():
-            raise ValueError(
-                f"Every element of a discrete site must have two values at least, but one of {name!r} has "
-                f"{int(count.min())}; condition the model on what is known, by numpyro.handlers.condition."
-            )
-    return Sites(names, tuple(v.shape for v in values), tuple(lows), counts, tuple(v.dtype for v in values))
