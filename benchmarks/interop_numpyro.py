@@ -23,6 +23,7 @@ from numpyro.infer import NUTS, DiscreteHMCGibbs
 
 from discrax.interop.numpyro import DiscraxGibbs
 
+sample: Any = numpyro.sample  # its own type is the union of what every distribution may return
 CHAINS, WARMUP, TURNS = 4, 500, 5
 
 
@@ -37,37 +38,37 @@ def regression_data(rows: int = 100, columns: int = 200, active: int = 10) -> tu
 
 def spike_and_slab(matrix: Any, y: Any) -> None:
     """Regression whose coefficients are sampled."""
-    share, noise = numpyro.sample("share", dist.Beta(1.0, 9.0)), numpyro.sample("noise", dist.HalfNormal(2.0))
+    share, noise = sample("share", dist.Beta(1.0, 9.0)), sample("noise", dist.HalfNormal(2.0))
     with numpyro.plate("columns", matrix.shape[1]):
-        included = numpyro.sample("included", dist.Bernoulli(share))
-        slope = numpyro.sample("slope", dist.Normal(0.0, 1.0))
-    numpyro.sample("y", dist.Normal(matrix @ (included * slope), noise), obs=y)
+        included = sample("included", dist.Bernoulli(share))
+        slope = sample("slope", dist.Normal(0.0, 1.0))
+    sample("y", dist.Normal(matrix @ (included * slope), noise), obs=y)
 
 
 def spike_and_slab_collapsed(matrix: Any, y: Any) -> None:
     """The same with its coefficients integrated out: y is Gaussian with covariance noise^2 I + X_g X_g'."""
-    share, noise = numpyro.sample("share", dist.Beta(1.0, 9.0)), numpyro.sample("noise", dist.HalfNormal(2.0))
+    share, noise = sample("share", dist.Beta(1.0, 9.0)), sample("noise", dist.HalfNormal(2.0))
     with numpyro.plate("columns", matrix.shape[1]):
-        included = numpyro.sample("included", dist.Bernoulli(share))
+        included = sample("included", dist.Bernoulli(share))
     covariance = noise**2 * jnp.eye(len(y)) + (matrix * included) @ matrix.T
-    numpyro.sample("y", dist.MultivariateNormal(jnp.zeros(len(y)), covariance), obs=y)
+    sample("y", dist.MultivariateNormal(jnp.zeros(len(y)), covariance), obs=y)
 
 
 def mixture(x: Any) -> None:
     """Three Gaussians, with the assignment of each row."""
-    weights = numpyro.sample("weights", dist.Dirichlet(jnp.ones(3)))
-    means = numpyro.sample("means", dist.Normal(jnp.array([-2.0, 0.0, 2.0]), 0.5).to_event(1))
+    weights = sample("weights", dist.Dirichlet(jnp.ones(3)))
+    means = sample("means", dist.Normal(jnp.array([-2.0, 0.0, 2.0]), 0.5).to_event(1))
     with numpyro.plate("rows", len(x)):
-        z = numpyro.sample("z", dist.Categorical(weights))
-        numpyro.sample("x", dist.Normal(means[z], 1.0), obs=x)
+        z = sample("z", dist.Categorical(weights))
+        sample("x", dist.Normal(means[z], 1.0), obs=x)
 
 
 def potts(image: Any) -> None:
     """A hidden segmentation in three colours, smooth, seen through noise."""
-    means = numpyro.sample("means", dist.Normal(jnp.array([-1.0, 0.0, 1.0]), 0.3).to_event(1))
+    means = sample("means", dist.Normal(jnp.array([-1.0, 0.0, 1.0]), 0.3).to_event(1))
     with numpyro.plate("rows", image.shape[0], dim=-2), numpyro.plate("columns", image.shape[1], dim=-1):
-        z = numpyro.sample("z", dist.Categorical(jnp.ones(3) / 3))
-        numpyro.sample("image", dist.Normal(means[z], 1.0), obs=image)
+        z = sample("z", dist.Categorical(jnp.ones(3) / 3))
+        sample("image", dist.Normal(means[z], 1.0), obs=image)
     numpyro.factor("smooth", 0.8 * (jnp.sum(z[1:] == z[:-1]) + jnp.sum(z[:, 1:] == z[:, :-1])))
 
 
@@ -166,13 +167,17 @@ def compare(name: str, problem: Problem) -> None:
         flush=True,
     )
     for who, c, e in zip(("ours", "theirs"), contenders, ess, strict=True):
-        print(f"  {who}: {c.seconds:.1f} s, {len(c.drawn) * len(c.drawn[0])} draws, median ESS {np.median(e):.0f}", file=sys.stderr)
+        print(
+            f"  {who}: {c.seconds:.1f} s, {len(c.drawn) * len(c.drawn[0])} draws, median ESS {np.median(e):.0f}",
+            file=sys.stderr,
+        )
     state = contenders[0].states
     print(f"  accept_prob {state.accept_prob.mean():.2f}, arrays {state.arrays}", file=sys.stderr)
 
 
 if __name__ == "__main__":
-    print("| problem | sampler | ours, ESS/s | DiscreteHMCGibbs, ESS/s | ratio | r.m.s. z of the means |\n|---|---|---|---|---|---|")
+    print("| problem | sampler | ours, ESS/s | DiscreteHMCGibbs, ESS/s | ratio | r.m.s. z of the means |")
+    print("|---|---|---|---|---|---|")
     for name, problem in PROBLEMS.items():
         if not sys.argv[1:] or any(part in name for part in sys.argv[1:]):
             compare(name, problem)

@@ -25,14 +25,15 @@ from jaxtyping import Array, Float, Int
 _MOST_ENTRIES = 1024  # of the table of one element
 _FAR = 1e9  # stands for a table's infinities in gradients: a change to there is never proposed
 
-_ELEMENTWISE = frozenset(
-    "add sub mul div rem neg sign abs max min pow integer_pow square sqrt rsqrt cbrt exp exp2 expm1 log log1p logistic "
-    "tanh sin cos tan asin acos atan atan2 sinh cosh asinh acosh atanh lgamma digamma erf erfc erf_inv floor ceil "
-    "round is_finite eq ne lt le gt ge and or not xor shift_left shift_right_logical shift_right_arithmetic select_n "
-    "clamp convert_element_type stop_gradient nextafter reduce_precision copy real add_any population_count".split()
-)
-_STRUCTURAL = frozenset("reshape transpose slice squeeze expand_dims broadcast_in_dim rev dynamic_slice".split())
-_LINEAR = frozenset("add sub mul neg reduce_sum convert_element_type add_any".split()) | _STRUCTURAL
+_ELEMENTWISE = {
+    "add", "sub", "mul", "div", "rem", "neg", "sign", "abs", "max", "min", "pow", "integer_pow", "square", "sqrt",
+    "rsqrt", "cbrt", "exp", "exp2", "expm1", "log", "log1p", "logistic", "tanh", "sin", "cos", "tan", "asin", "acos",
+    "atan", "atan2", "sinh", "cosh", "asinh", "acosh", "atanh", "lgamma", "digamma", "erf", "erfc", "erf_inv",
+    "floor", "ceil", "round", "is_finite", "eq", "ne", "lt", "le", "gt", "ge", "and", "or", "not", "xor", "select_n",
+    "clamp", "convert_element_type", "stop_gradient", "reduce_precision", "copy", "add_any",
+}  # fmt: skip
+_STRUCTURAL = {"reshape", "transpose", "slice", "squeeze", "expand_dims", "broadcast_in_dim", "rev", "dynamic_slice"}
+_LINEAR = {"add", "sub", "mul", "neg", "reduce_sum", "convert_element_type", "add_any"} | _STRUCTURAL
 _CALLS = {"jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "checkpoint": "jaxpr", "remat": "jaxpr"}
 _CALLS |= {"custom_jvp_call": "call_jaxpr", "custom_vjp_call": "call_jaxpr", "core_call": "call_jaxpr"}
 _DEBUG = DebugInfo("multilinear", "one equation", None, None)

@@ -125,7 +125,9 @@ class DiscraxGibbs(MCMCKernel):
         assert sites is not None
         rng_key, for_values, for_inner = jax.random.split(rng_key, 3)
         given = dict(init_params or {})
-        drawn = sites.codes({name: s["value"] for name, s in latent_trace(for_values, self.model, args, kwargs).items()})
+        drawn = sites.codes(
+            {name: s["value"] for name, s in latent_trace(for_values, self.model, args, kwargs).items()}
+        )
         values = sites.values(drawn) | {name: given.pop(name) for name in sites.names if name in given}
         hmc_state = self.inner_kernel.init(
             for_inner, self._num_warmup, given or None, args, gibbs.with_conditioning(kwargs, values)
@@ -241,7 +243,8 @@ class DiscraxGibbs(MCMCKernel):
 
     def get_diagnostics_str(self, state: DiscraxGibbsState) -> str:
         """What the progress bar says of a chain."""
-        return f"{self.inner_kernel.get_diagnostics_str(state.hmc_state)}; discrete acc. prob={float(state.accept_prob):.2f}"
+        inner = self.inner_kernel.get_diagnostics_str(state.hmc_state)
+        return f"{inner}; discrete acc. prob={float(state.accept_prob):.2f}"
 
 
 class ModelTarget(FunctionTarget):

@@ -80,7 +80,9 @@ def test_impossible_levels_are_impossible_and_leave_the_others_alone():
     ours, (values, _) = both(lambda z: jnp.sum(log_probs[z]), states)
     np.testing.assert_array_equal(ours.log_prob, values)
     assert np.isneginf(ours.log_prob[1])
-    np.testing.assert_allclose(ours.ratios[0, :, :2], jnp.where(states[0, :, None] == 0, log_probs[:2] - 0.5, log_probs[:2]))
+    np.testing.assert_allclose(
+        ours.ratios[0, :, :2], jnp.where(states[0, :, None] == 0, log_probs[:2] - 0.5, log_probs[:2])
+    )
     assert (ours.ratios[0, :, 2] < -1e8).all()
 
 
