@@ -279,7 +279,7 @@ def from_model(model: Callable, *args: Any, **kwargs: Any) -> ModelTarget | Inde
     density = lambda values: log_density(model, args, kwargs, values)[0]  # noqa: E731
     has_form = sites.has_form(density)
     target, kind = sites.target(density, has_form), ModelTarget if has_form else IndexedModelTarget
-    return kind(capture(target.log_prob, embedding_of(target.space)), target.space, sites)
+    return kind(function=capture(target.log_prob, embedding_of(target.space)), space=target.space, sites=sites)
 
 
 def values_of(

@@ -90,8 +90,10 @@ class Sites:
         """
         space = self.space
         if has_form:
-            return FunctionTarget(lambda e: multilinear(log_density, self.tables(e)).astype(e.dtype), space)
-        return OneByOne(lambda e: log_density(self.values(_codes_of(e, space))).astype(e.dtype), space)
+            return FunctionTarget(
+                function=lambda e: multilinear(log_density, self.tables(e)).astype(e.dtype), space=space
+            )
+        return OneByOne(function=lambda e: log_density(self.values(_codes_of(e, space))).astype(e.dtype), space=space)
 
 
 def is_first_order_far(target: Target, x: Integer[Array, " n"]) -> Bool[Array, ""]:
@@ -126,7 +128,8 @@ def find_sites(model: Callable, args: Sequence[Any], kwargs: Mapping[str, Any]) 
         for name, site in trace.items():
             if _is_ours(site):
                 low, high = (np.asarray(each, np.int64) for each in _bounds(name, site["fn"]))
-                found[end][name] = tuple(np.broadcast_to(each, jnp.shape(site["value"])) for each in (low, high))
+                shape = jnp.shape(site["value"])
+                found[end][name] = np.broadcast_to(low, shape), np.broadcast_to(high, shape)
             elif not end:
                 others.append(name)
     names = tuple(sorted(found[0]))
