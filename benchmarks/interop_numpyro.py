@@ -24,7 +24,7 @@ from numpyro.infer import NUTS, DiscreteHMCGibbs
 from discrax.interop.numpyro import DiscraxGibbs
 
 sample: Any = numpyro.sample  # its own type is the union of what every distribution may return
-CHAINS, WARMUP, TURNS = 4, 200, 5
+CHAINS, TURNS = 4, 5
 
 
 def regression_data(rows: int = 100, columns: int = 200, active: int = 10) -> tuple[np.ndarray, np.ndarray]:
@@ -48,7 +48,7 @@ def spike_and_slab(matrix: Any, y: Any) -> None:
 def mixture(x: Any) -> None:
     """Three Gaussians, with the assignment of each row."""
     weights = sample("weights", dist.Dirichlet(jnp.ones(3)))
-    means = sample("means", dist.Normal(jnp.array([-2.0, 0.0, 2.0]), 0.5).to_event(1))
+    means = sample("gap", dist.HalfNormal(3.0)) * jnp.arange(-1.0, 2.0)  # in order: there is one mode
     with numpyro.plate("rows", len(x)):
         z = sample("z", dist.Categorical(weights))
         sample("x", dist.Normal(means[z], 1.0), obs=x)
@@ -56,7 +56,7 @@ def mixture(x: Any) -> None:
 
 def potts(image: Any) -> None:
     """A hidden segmentation in three colours, smooth, seen through noise."""
-    means = sample("means", dist.Normal(jnp.array([-1.0, 0.0, 1.0]), 0.3).to_event(1))
+    means = sample("gap", dist.HalfNormal(3.0)) * jnp.arange(-1.0, 2.0)
     with numpyro.plate("rows", image.shape[0], dim=-2), numpyro.plate("columns", image.shape[1], dim=-1):
         z = sample("z", dist.Categorical(jnp.ones(3) / 3))
         sample("image", dist.Normal(means[z], 1.0), obs=image)
@@ -84,21 +84,23 @@ class Problem(NamedTuple):
     site: str
     sampler: str
     num_steps: int
+    warmup: int
     draws: tuple[int, int]  # a turn: ours, and theirs
 
 
 PROBLEMS = {
-    "spike-and-slab, 200 columns": Problem(spike_and_slab, regression_data, "included", "pas", 3, (100, 100)),
-    "mixture, 1,000 assignments": Problem(mixture, mixture_data, "z", "dlmc", 5, (200, 10)),
-    "hidden Potts model, 32 x 32": Problem(potts, potts_data, "z", "dmala", 10, (200, 10)),
+    "spike-and-slab, 200 columns": Problem(spike_and_slab, regression_data, "included", "pas", 3, 200, (100, 100)),
+    "mixture, 1,000 assignments": Problem(mixture, mixture_data, "z", "dlmc", 5, 100, (100, 6)),
+    "hidden Potts model, 32 x 32": Problem(potts, potts_data, "z", "dmala", 10, 100, (100, 6)),
 }
 
 
 class Contender:
     """A kernel with chains side by side, compiled and warm."""
 
-    def __init__(self, kernel: Any, args: tuple, site: str, num_draws: int):
-        begin = lambda key: kernel.init(key, WARMUP, None, args, {})  # noqa: E731
+    def __init__(self, kernel: Any, args: tuple, problem: Problem, num_draws: int):
+        site = problem.site
+        begin = lambda key: kernel.init(key, problem.warmup, None, args, {})  # noqa: E731
         keys = jax.random.split(jax.random.key(3), CHAINS)
         if isinstance(kernel, DiscraxGibbs):
             states, step = begin(keys), lambda state: kernel.sample(state, args, {})
@@ -113,7 +115,7 @@ class Contender:
             return jax.jit(lambda states: jax.lax.scan(draw, states, None, length=length)).lower(states).compile()
 
         self.draw, self.drawn, self.seconds = some(states, num_draws), [], 0.0
-        for _ in range(-(-WARMUP // num_draws)):
+        for _ in range(-(-problem.warmup // num_draws)):
             states, _ = self.draw(states)
         self.states = jax.block_until_ready(states)
 
@@ -135,7 +137,7 @@ def compare(name: str, problem: Problem) -> None:
     args = problem.data()
     ours = DiscraxGibbs(NUTS(problem.model), problem.sampler, num_steps=problem.num_steps)
     contenders = [
-        Contender(kernel, args, problem.site, draws)
+        Contender(kernel, args, problem, draws)
         for kernel, draws in zip((ours, DiscreteHMCGibbs(NUTS(problem.model))), problem.draws, strict=True)
     ]
     for _ in range(TURNS):
