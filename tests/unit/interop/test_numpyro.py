@@ -172,7 +172,7 @@ def test_the_scale_is_tuned_in_warm_up_by_all_chains_and_frozen_after_it():
         on = numpyro.sample("on", dist.Bernoulli(0.5).expand([100]).to_event(1))
         shift = numpyro.sample("shift", dist.Normal(0.0, 1.0))
         spins = 2.0 * on - 1
-        numpyro.factor("fields", jnp.sum(on * (fields + shift)) + jnp.sum(spins[1:] * spins[:-1]))
+        numpyro.factor("fields", jnp.sum(on * (fields + 0.02 * shift)) + jnp.sum(spins[1:] * spins[:-1]))
 
     kernel = DiscraxGibbs(NUTS(model), "dmala", num_steps=5)
     mcmc = MCMC(kernel, num_warmup=100, num_samples=200, num_chains=3, chain_method="vectorized", progress_bar=False)
