@@ -9,6 +9,7 @@ abstract class:
 - `RatioUpdates`: new log-ratios after a few sites changed, cheaper than from scratch;
 - `Rearrangeable`: exact log-ratios of some sites, with all of them in another order;
 - `Coloured`: a colouring such that sites of one colour are independent given the others;
+- `Factored`: tables over a few sites each, whose sum is the log-probability;
 - `QuadraticForm`: a Hessian that does not depend on the state;
 - `Layered`: hidden units, given which the sites are independent, and the other way round.
 
@@ -178,6 +179,17 @@ class Coloured(Target):
     @abstractmethod
     def colours(self) -> Int[np.ndarray, "*shape"]:
         """A colour per site, 0, 1, ...; found on the host, when it is asked for."""
+
+
+class Factored(Target):
+    """tables over a few sites each"""
+
+    @abstractmethod
+    def factors(self) -> list[tuple[tuple[int, ...], Float[Array, "..."]]]:
+        """Flat sites, and a table with an axis for each, as long as the site has levels.
+
+        log_prob is what they add up to; an entry of -inf is a combination that cannot be.
+        """
 
 
 @runtime_checkable
