@@ -3,11 +3,12 @@
 Only tables with zeros matter. Sites that they join form a group; the support is the product of those of the groups.
 """
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Float, Int
 
 from discrax.core.target import Factored
 
@@ -41,6 +42,19 @@ class Support(NamedTuple):
         return [sorted(group) for group in members.values()]
 
 
+def tables_of(target: Factored) -> list[tuple[tuple[int, ...], Float[np.ndarray, "..."]]]:
+    """The sites of each table, and it with an axis for each; on the host."""
+    space, (scopes, entries) = target.space, target.tables()
+    num_levels = np.broadcast_to(np.asarray(space.levels_at()), (space.num_sites,))
+    shapes = [tuple(num_levels[list(scope)].tolist()) for scope in scopes]
+    ends = np.cumsum([0, *(math.prod(shape) for shape in shapes)])
+    values = np.asarray(entries)
+    return [
+        (scope, values[ends[f] : ends[f + 1]].reshape(shape))
+        for f, (scope, shape) in enumerate(zip(scopes, shapes, strict=True))
+    ]
+
+
 def support_of(target: Factored) -> Support:
     """What the tables bar."""
     space = target.space
@@ -50,9 +64,9 @@ def support_of(target: Factored) -> Support:
         mask = np.asarray(space.frozen.mask).reshape(-1)
         codes[mask] = np.asarray(space.frozen.codes).reshape(-1)[mask]
     scopes, allowed = [], []
-    for scope, table in target.factors():
+    for scope, table in tables_of(target):
         known = tuple(slice(None) if codes[site] < 0 else int(codes[site]) for site in scope)
-        is_possible = ~np.isneginf(np.asarray(table)[known])
+        is_possible = ~np.isneginf(table[known])
         if not is_possible.all():
             scopes.append(tuple(site for site in scope if codes[site] < 0))
             allowed.append(np.asarray(is_possible))

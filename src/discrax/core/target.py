@@ -185,10 +185,11 @@ class Factored(Target):
     """tables over a few sites each"""
 
     @abstractmethod
-    def factors(self) -> list[tuple[tuple[int, ...], Float[Array, "..."]]]:
-        """Flat sites, and a table with an axis for each, as long as the site has levels.
+    def tables(self) -> tuple[tuple[tuple[int, ...], ...], Float[Array, " entries"]]:
+        """The flat sites of each table, and the entries of all tables one after another.
 
-        log_prob is what they add up to; an entry of -inf is a combination that cannot be.
+        A table has an axis for each of its sites, as long as the site has levels; the last runs fastest. log_prob is
+        what the tables add up to, and an entry of -inf is a combination that cannot be.
         """
 
 

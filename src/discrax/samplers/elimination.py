@@ -19,13 +19,14 @@ from jaxtyping import Array, Float, Integer, PRNGKeyArray, UInt32
 
 from discrax.core import random
 from discrax.core.checks import whole
-from discrax.core.kernel import Arranged, Info, Kernel, State, scalar_info
+from discrax.core.kernel import Arranged, Info, Kernel, State, replaced, scalar_info
 from discrax.core.levels import draw_weighted_levels, log_sum_exp_levels, max_levels
 from discrax.core.target import Factored, Target, log_prob, offered, temper
 from discrax.core.xla import materialised
-from discrax.samplers.elimination_plan import Block, Plan, plan_blocks
+from discrax.samplers.elimination_plan import Plan, plan_blocks
+from discrax.samplers.elimination_tables import FIRST_TABLE, BlockTables, lay_out
 
-_MOST_AT_ONCE = 1 << 20  # entries of a table, where it is made once for all chains
+_MOST_AT_ONCE = 1 << 18  # entries of a table, where it is made once for all chains
 _MOST_IN_BLOCK = 1 << 8  # where each chain has one of its own
 
 
@@ -38,15 +39,13 @@ class EliminationGibbs(Kernel):
 
     most_at_once: int = eqx.field(static=True)
     most_in_block: int = eqx.field(static=True)
-    plan: Plan | None = eqx.field(static=True, default=None)
+    blocks: tuple[BlockTables, ...] | None  # of the target it was prepared for
     needs: ClassVar[tuple[type[Target], ...]] = (Factored,)
 
-    def __init__(
-        self, most_at_once: int = _MOST_AT_ONCE, most_in_block: int = _MOST_IN_BLOCK, plan: Plan | None = None
-    ):
+    def __init__(self, most_at_once: int = _MOST_AT_ONCE, most_in_block: int = _MOST_IN_BLOCK):
         self.most_at_once = whole("most_at_once", most_at_once, least=1)
         self.most_in_block = whole("most_in_block", most_in_block, least=1)
-        self.plan = plan
+        self.blocks = None
 
     def prepare(self, target: Target, *, tuning: bool = False, draws: Any = None) -> tuple["Kernel", str | None]:
         """With the blocks of the target's tables, and a sentence where they may not connect its states."""
@@ -54,12 +53,13 @@ class EliminationGibbs(Kernel):
         assert factored is not None
         try:
             plan = self.plan_for(factored)
+            blocks = lay_out(factored, plan)
         except jax.errors.TracerArrayConversionError:
             raise ValueError(
                 "Which entries of tables are zero must be known before a program is compiled, but the kernel was given "
                 "a target inside of one; pass kernel.prepare(target)[0] instead of the kernel."
             ) from None
-        return EliminationGibbs(self.most_at_once, self.most_in_block, plan), plan.note
+        return replaced(self, blocks=blocks), plan.note
 
     def plan_for(self, target: Factored) -> Plan:
         """The blocks of a target."""
@@ -72,10 +72,10 @@ class EliminationGibbs(Kernel):
         return target.space.num_levels * target.space.num_sites  # those of Gibbs site by site
 
     def arrange(self, target: Target) -> Arranged | None:
-        ready = self if self.plan is not None else self.prepare(target)[0]
+        ready = self if self.blocks is not None else self.prepare(target)[0]
         assert isinstance(ready, EliminationGibbs)
-        assert ready.plan is not None
-        return BlockSweep(target, ready.plan)
+        assert ready.blocks is not None
+        return BlockSweep(target, ready.blocks)
 
     def step(self, key: PRNGKeyArray, target: Target, state: State) -> tuple[State, Info]:
         sweep = self.arrange(target)
@@ -84,23 +84,18 @@ class EliminationGibbs(Kernel):
         return sweep.leave(after), info
 
 
-Weights = tuple[Float[Array, "..."], ...]  # of each elimination, in order: (*scope, levels)
-
-
 class BlockSweep(Arranged):
     """Sweeps over the blocks; log_prob waits for `leave`."""
 
     target: Target
-    plan: Plan = eqx.field(static=True)
-    fixed: tuple[Weights | None, ...]  # of each block whose law no other free site decides
+    blocks: tuple[BlockTables, ...]
+    fixed: tuple[Float[Array, "rows levels"] | None, ...]  # the weights of blocks whose law no other free site decides
 
-    def __init__(self, target: Target, plan: Plan):
-        self.target, self.plan = target, plan
+    def __init__(self, target: Target, blocks: tuple[BlockTables, ...]):
+        self.target, self.blocks = target, blocks
         space = target.space
         known = jnp.zeros(space.shape, space.dtype) if space.frozen is None else space.frozen.codes
-        self.fixed = tuple(
-            None if block.given else eliminate(target, block, known.reshape(-1)) for block in plan.blocks
-        )
+        self.fixed = tuple(eliminate(target, each, known.reshape(-1)) if each.is_fixed else None for each in blocks)
 
     def enter(self, state: State) -> State:
         return state
@@ -110,60 +105,43 @@ class BlockSweep(Arranged):
 
     def step(self, key: PRNGKeyArray, state: State) -> tuple[State, Info]:
         space, x = self.target.space, state.x.reshape(-1)
-        words = random.words(key, self.plan.num_draws)
-        used = 0
-        for block, fixed in zip(self.plan.blocks, self.fixed, strict=True):
+        words, used = random.words(key, sum(block.num_sites for block in self.blocks)), 0
+        for block, fixed in zip(self.blocks, self.fixed, strict=True):
             weights = eliminate(self.target, block, x) if fixed is None else fixed
-            x = draw_block(words[used : used + len(block.steps)], block, weights, x)
-            used += len(block.steps)
+            x = draw_block(words[used : used + block.num_sites], block, weights, x)
+            used += block.num_sites
         after = state._replace(x=x.reshape(space.shape))
-        return after, scalar_info(1, True, space.distance(state.x, after.x), len(self.plan.blocks), False)
+        return after, scalar_info(1, True, space.distance(state.x, after.x), len(self.blocks), False)
 
 
-def eliminate(target: Target, block: Block, codes: Integer[Array, " n"]) -> Weights:
-    """For each elimination the weights of the site's levels, given its neighbours; other sites are as in `codes`."""
-    factored, inside = offered(target, Factored), {step.site for step in block.steps}
+def eliminate(target: Target, block: BlockTables, codes: Integer[Array, " n"]) -> Float[Array, "rows levels"]:
+    """The weights of each site's levels, a row for each setting of its neighbours; other sites are as in `codes`."""
+    factored = offered(target, Factored)
     assert factored is not None
-    tables, potentials = factored.factors(), []
-    for f in block.factors:
-        scope, table = tables[f]
-        known = tuple(slice(None) if site in inside else codes[site].astype(jnp.int32) for site in scope)
-        potentials.append((tuple(site for site in scope if site in inside), temper(target, table[known])))
+    _, entries = factored.tables()
+    codes = codes.astype(jnp.int32)
+    shifts = jnp.sum(block.outside_strides * codes[block.outside], axis=1)
+    buffer = jnp.concatenate([jnp.array([0, -jnp.inf], entries.dtype), temper(target, entries)])
     weights = []
-    for step in block.steps:
-        axes = (*step.scope, step.site)
-        joint = sum(_spread(*potentials[number], axes) for number in step.inputs)
-        sizes = _sizes([potentials[number] for number in step.inputs])
-        joint = jnp.broadcast_to(joint, tuple(sizes[site] for site in axes))
-        potentials.append((step.scope, log_sum_exp_levels(joint)))
-        largest = max_levels(joint)[..., None]
+    for layer in block.layers:
+        places = layer.entries + jnp.where(layer.entries < FIRST_TABLE, 0, shifts[layer.shifts][:, None])
+        joint = jnp.sum(buffer.at[places].get(mode="promise_in_bounds"), axis=-1)
+        largest = max_levels(joint)[:, None]
         weights.append(jnp.exp(joint - jnp.where(jnp.isneginf(largest), 0, largest)))
-    return tuple(weights)
-
-
-def _spread(scope: tuple[int, ...], table: Float[Array, "..."], axes: tuple[int, ...]) -> Float[Array, "..."]:
-    """A table with its sites in the order of `axes`, and an axis of length 1 for those that it does not have."""
-    order = [scope.index(site) for site in axes if site in scope]
-    sizes = [table.shape[scope.index(site)] if site in scope else 1 for site in axes]
-    return jnp.transpose(table, order).reshape(sizes)
-
-
-def _sizes(potentials: list[tuple[tuple[int, ...], Float[Array, "..."]]]) -> dict[int, int]:
-    return {site: size for scope, table in potentials for site, size in zip(scope, table.shape, strict=True)}
+        buffer = jnp.concatenate([buffer, log_sum_exp_levels(joint)])
+    return jnp.concatenate(weights)
 
 
 def draw_block(
-    words: UInt32[Array, " sites"], block: Block, weights: Weights, x: Integer[Array, " n"]
+    words: UInt32[Array, " sites"], block: BlockTables, weights: Float[Array, "rows levels"], x: Integer[Array, " n"]
 ) -> Integer[Array, " n"]:
-    """The sites of a block, the last eliminated first."""
-    drawn: dict[int, Integer[Array, " 1"]] = {}
-    for i in reversed(range(len(block.steps))):
-        step, table = block.steps[i], weights[i]
-        place = jnp.zeros(1, jnp.int32)
-        for site, size in zip(step.scope, table.shape, strict=False):
-            place = place * size + drawn[site]
-        row = table.reshape(-1, table.shape[-1]).at[place].get(mode="promise_in_bounds")
-        drawn[step.site] = materialised(draw_weighted_levels(words[i : i + 1], row))
-    sites = jnp.array([step.site for step in block.steps], jnp.int32)
-    codes = jnp.concatenate([drawn[step.site] for step in block.steps])
-    return x.at[sites].set(codes.astype(x.dtype), unique_indices=True)
+    """The sites of a block, those that were eliminated last first."""
+    used = 0
+    for layer in reversed(block.layers):
+        around = x.astype(jnp.int32)[layer.scopes]
+        rows = layer.rows + jnp.sum(layer.strides * around, axis=1)
+        some = words[used : used + len(layer.sites)]
+        used += len(layer.sites)
+        new = draw_weighted_levels(some, weights.at[rows].get(mode="promise_in_bounds"))
+        x = x.at[layer.sites].set(materialised(new.astype(x.dtype)), unique_indices=True)
+    return x

@@ -49,7 +49,7 @@ class Plan(NamedTuple):
 def plan_blocks(target: Factored, most_at_once: int, most_in_block: int) -> Plan:
     """Blocks whose tables have at most so many entries: `most_at_once` where one block has all sites."""
     support = support_of(target)
-    scopes = [scope for scope, _ in target.factors()]
+    scopes, _ = target.tables()
     sizes, free = support.num_levels, [site for site, code in enumerate(support.codes) if code < 0]
     order, left = _shrink(scopes, sizes, free, [], most_at_once)
     if not left:

@@ -161,11 +161,8 @@ class FactorGraph(ExactRatios, LocalChanges, Coloured, Factored):
         """Sites of one table have different colours: those of the moral graph."""
         return colour_groups([np.asarray(self.members)], self.space.num_sites)
 
-    def factors(self) -> list[tuple[tuple[int, ...], Float[Array, "..."]]]:
-        shapes = [tuple(self.num_levels[site] for site in scope) for scope in self.scopes]
-        ends = np.cumsum([0, *(int(np.prod(shape, dtype=np.int64)) for shape in shapes)])
-        tables = [self.values[ends[f] : ends[f + 1]].reshape(shape) for f, shape in enumerate(shapes)]
-        return list(zip(self.scopes, tables, strict=True))
+    def tables(self) -> tuple[tuple[tuple[int, ...], ...], Float[Array, " entries"]]:
+        return self.scopes, self.values[:-1]
 
     def log_prob(self, e: Float[Array, "n levels"]) -> Float[Array, ""]:
         return jnp.sum(self.values[self._entries(jnp.argmax(e, axis=-1).astype(jnp.int32))])
