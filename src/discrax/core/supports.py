@@ -177,7 +177,8 @@ def _narrow(
         for axis, site in enumerate(scope):
             left = left & domains[site].reshape([-1 if each == axis else 1 for each in range(table.ndim)])
         for axis, site in enumerate(scope):
-            domain = left.any(axis=tuple(other for other in range(left.ndim) if other != axis))
+            others = tuple(other for other in range(left.ndim) if other != axis)
+            domain = np.asarray(left.any(axis=others))
             if not domain.any():
                 return None
             if (domain != domains[site]).any():

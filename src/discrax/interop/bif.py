@@ -17,6 +17,8 @@ from discrax.interop.factor_files import graph_of, observe, open_text, potential
 from discrax.problems.readers.lines import Text, shorten
 from discrax.targets.factor_graph import FactorGraph
 
+__all__ = ["read_bif"]
+
 _TOKEN = re.compile(r'"[^"]*"|[{}()\[\],;|]|[^\s{}()\[\],;|"]+')
 _FAR_FROM_ONE = 0.02  # by which the rounded numbers of a row may miss it
 

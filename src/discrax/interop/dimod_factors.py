@@ -32,7 +32,7 @@ def from_dimod(model: Any) -> FactorGraph:
 
 
 def _from_dqm(model: dimod.DiscreteQuadraticModel) -> FactorGraph:
-    names: list[Hashable] = list(model.variables)
+    names: list[Hashable] = list(model.variables or ())
     place = {name: site for site, name in enumerate(names)}
     if not names:
         raise ValueError("The model has no variables.")

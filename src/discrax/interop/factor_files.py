@@ -17,6 +17,8 @@ from jaxtyping import Float
 from discrax.problems.readers.lines import Text, as_path, read_bytes, shorten
 from discrax.targets.factor_graph import FactorGraph
 
+__all__ = ["read_uai"]
+
 _MOST_ENTRIES = 1 << 30
 _KINDS = ("MARKOV", "BAYES")
 NO_LEVEL = "(none)"  # the second level, which cannot be, of a variable that has one

@@ -9,8 +9,11 @@ import math
 from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
+import jax
+
+from discrax.core.kernel import Caution
 from discrax.core.supports import num_parts, states_of, support_of
-from discrax.core.target import Factored
+from discrax.core.target import Factored, Target, offered
 
 
 class Elimination(NamedTuple):
@@ -33,7 +36,7 @@ class Plan(NamedTuple):
     """Blocks that together hold every free site, and what is to be said of them."""
 
     blocks: tuple[Block, ...]
-    note: str | None
+    note: Caution | None
 
     @property
     def num_draws(self) -> int:
@@ -71,33 +74,40 @@ def plan_blocks(target: Factored, most_at_once: int, most_in_block: int) -> Plan
     return Plan(tuple(blocks), _note(torn))
 
 
-def _note(torn: Sequence[Collection[int]]) -> str | None:
+def _note(torn: Sequence[Collection[int]]) -> Caution | None:
     if not torn:
         return None
-    return (
+    return Caution(
         f"Tables with zeros join {max(map(len, torn)):,} sites, too many for one block: whether the blocks can go from "
         "every possible state to every other is not known; compare chains from different starts."
     )
 
 
-def single_site_note(target: Factored) -> str | None:
+def single_site_note(target: Target) -> Caution | None:
     """A sentence, where changes of one site at a time cannot reach all possible states, or may not."""
-    support = support_of(target)
+    factored = offered(target, Factored)
+    if factored is None:
+        return None
+    try:
+        support = support_of(factored)
+    except jax.errors.TracerArrayConversionError:  # inside a program
+        return None
+    names = getattr(factored, "names", range(len(support.num_levels)))
+    unknown = None
     for group in support.groups:
         states = states_of(support, group)
-        names = getattr(target, "names", range(len(support.num_levels)))
         who = ", ".join(str(names[site]) for site in group[:4]) + (", ..." if len(group) > 4 else "")
         if states is None:
-            return (
+            unknown = Caution(
                 f"Tables with zeros join {len(group)} sites ({who}): whether changes of one site at a time reach every "
                 "possible state is not known; gibbs('elimination') draws sites together."
             )
-        if len(states) and (parts := num_parts(states)) > 1:
-            return (
+        elif len(states) and (parts := num_parts(states)) > 1:
+            return Caution(
                 f"Changes of one site at a time cannot reach every possible state: those of {who} fall into {parts} "
                 "parts, and a chain stays where it starts; use gibbs('elimination'), which draws sites together."
             )
-    return None
+    return unknown
 
 
 def _block(

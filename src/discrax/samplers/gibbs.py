@@ -11,7 +11,7 @@ flips with probability sigmoid(r). Five scans:
   hidden units are summed out).
 """
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -29,6 +29,7 @@ from discrax.samplers.balancing import unknown_name
 from discrax.samplers.chromatic import ChromaticGibbs
 from discrax.samplers.conditionals import redraw, start_scan
 from discrax.samplers.elimination import EliminationGibbs
+from discrax.samplers.elimination_plan import single_site_note
 
 
 class Gibbs(Kernel):
@@ -37,6 +38,10 @@ class Gibbs(Kernel):
     scan: str = eqx.field(static=True)
     sites_changed: ClassVar[int | str | None] = 1
     evaluates_levels: ClassVar[bool] = True
+
+    def prepare(self, target: Target, *, tuning: bool = False, draws: Any = None) -> tuple["Gibbs", str | None]:
+        """As it is, with a sentence where its moves do not connect the states of a target."""
+        return self, single_site_note(target)
 
     def init(self, target: Target, x: Integer[Array, "*shape"]) -> State:
         return start_scan(target, x)

@@ -51,7 +51,7 @@ class FactorGraph(ExactRatios, LocalChanges, Coloured, Factored):
     scopes: tuple[tuple[int, ...], ...] = eqx.field(static=True)
     num_levels: tuple[int, ...] = eqx.field(static=True)
     names: tuple[Hashable, ...] = eqx.field(static=True)
-    labels: tuple[tuple[Hashable, ...], ...] | None = eqx.field(static=True)
+    labels: tuple[tuple[Hashable, ...], ...] = eqx.field(static=True)
 
     def __init__(
         self,
@@ -124,12 +124,12 @@ class FactorGraph(ExactRatios, LocalChanges, Coloured, Factored):
     def code(self, name: Hashable, level: Any) -> int:
         """The code of a level of a variable: of its label, or a code as it is."""
         site = self.site(name)
-        if self.labels is not None and level in self.labels[site]:
+        if level in self.labels[site]:
             return self.labels[site].index(level)
         is_code = isinstance(level, int | np.integer) and not isinstance(level, bool)
         if not is_code or not 0 <= level < self.num_levels[site]:
-            known = range(self.num_levels[site]) if self.labels is None else self.labels[site]
-            raise ValueError(f"{name} has the levels {', '.join(map(str, known))}, but got {level!r}.")
+            known = ", ".join(map(str, self.labels[site]))
+            raise ValueError(f"{name} has the levels {known}, but got {level!r}.")
         return int(level)
 
     def given(self, evidence: Mapping[Any, Any]) -> "FactorGraph":
@@ -228,9 +228,9 @@ def _check_names(names: Sequence[Hashable] | None, num_sites: int) -> tuple[Hash
 
 def _check_labels(
     labels: Sequence[Sequence[Hashable]] | None, num_levels: tuple[int, ...], names: tuple[Hashable, ...]
-) -> tuple[tuple[Hashable, ...], ...] | None:
+) -> tuple[tuple[Hashable, ...], ...]:
     if labels is None:
-        return None
+        return tuple(tuple(range(size)) for size in num_levels)
     labels = tuple(tuple(each) for each in labels)
     if len(labels) != len(num_levels):
         raise ValueError(f"labels are those of {len(num_levels)} sites, but got {len(labels)} lists.")
