@@ -30,11 +30,11 @@ def check(kernel, target) -> dx.exact.Verdict:
 @pytest.mark.parametrize(
     ("target", "num_blocks"),
     [
-        (ring(), 1),
+        pytest.param(ring(), 1, marks=pytest.mark.slow),
         (ring(1, zeros=0.3), 1),
-        (ring(evidence={3: 2}), 1),
-        (dx.Tempered(ring(2), 0.5), 1),
-        (ring(3), 2),
+        pytest.param(ring(evidence={3: 2}), 1, marks=pytest.mark.slow),
+        pytest.param(dx.Tempered(ring(2), 0.5), 1, marks=pytest.mark.slow),
+        pytest.param(ring(3), 2, marks=pytest.mark.slow),
         (dx.Tempered(ring(4, evidence={0: 1}), 0.5), 2),
     ],
     ids=["plain", "zeros", "evidence", "tempered", "blocks", "blocks, tempered, evidence"],
