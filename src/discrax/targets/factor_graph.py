@@ -68,6 +68,8 @@ class FactorGraph(ExactRatios, LocalChanges, Coloured, Factored):
         self.num_levels = tuple(int(size) for size in np.atleast_1d(num_levels))
         self.names = _check_names(names, space.num_sites)
         self.labels = _check_labels(labels, self.num_levels, self.names)
+        _check_list("scopes", scopes)
+        _check_list("tables", tables)
         if len(scopes) != len(tables):
             raise ValueError(f"Every table has a scope, but there are {len(scopes)} scopes and {len(tables)} tables.")
         self.scopes = tuple(_check_scope(f, scope, space.num_sites) for f, scope in enumerate(scopes))
@@ -240,7 +242,17 @@ def _check_labels(
     return labels
 
 
+def _check_list(name: str, value: object) -> None:
+    if (
+        isinstance(value, str)
+        or not isinstance(value, Sequence | np.ndarray)
+        or (isinstance(value, np.ndarray) and value.ndim == 0)
+    ):
+        raise TypeError(f"{name} must be a list, but got {describe(value)}.")
+
+
 def _check_scope(f: int, scope: Sequence[int], num_sites: int) -> tuple[int, ...]:
+    _check_list(f"Scope {f}", scope)
     sites = np.asarray(as_array(f"Scope {f}", scope if len(scope) else np.zeros(0, np.int64)))
     if sites.ndim != 1 or not np.issubdtype(sites.dtype, np.integer):
         raise ValueError(f"Scope {f} is a list of sites, but got {describe(scope)}.")
