@@ -48,10 +48,13 @@ def evidence_for(graph: FactorGraph) -> dict:
 
 
 def slowest(codes: np.ndarray) -> float:
-    """The ESS of the slowest variable of draws (chains, draws, variables) that vary."""
+    """The ESS of the slowest variable of draws (chains, draws, variables), of those whose mode is not nearly sure.
+
+    Of an event that most chains never see an ESS by chains says nothing.
+    """
     flat = codes.reshape(-1, codes.shape[-1])
     modes = [np.bincount(column).argmax() for column in flat.T]
-    varying = [i for i, column in enumerate(flat.T) if np.ptp(column)]
+    varying = [i for i, column in enumerate(flat.T) if 0.01 < np.mean(column == modes[i]) < 0.99]
     return min(float(np.sum(ess((codes[..., i] == modes[i]).astype(float)))) for i in varying)
 
 
