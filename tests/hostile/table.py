@@ -35,6 +35,8 @@ dx.targets.Dense matrix:array=matrix shape:shape?=(2,2)
 dx.targets.Sparse edges:array=edges weights:array=[.1,.2,.3] shape:shape=(4,)
 dx.targets.Lattice shape:shape=(2,2) weights:number=0.5 periodic:flag=False -- weights/several-numbers
 drawn:dx.targets.Polynomial.from_terms space:space=bits terms:thing={(0,1,2):1.,(0,):-1.} offset:number=0.0
+drawn:dx.targets.FactorGraph num_levels:codes=[2,3] scopes:thing=[[0,1]] tables:thing=[[[1.,2.,3.],[3.,2.,1.]]]
+    in_logs:flag=False
 drawn:dx.targets.CubicIsing couplings:array=matrix triples:codes=[[0,1,2]] strength:number=0.3 coding:choice='spin'
 drawn:dx.targets.CubicIsing.lattice side:size=3 coupling:number=0.2 strength:number=0.3 num_triples:size0=3
     seed:seed=0

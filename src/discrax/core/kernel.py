@@ -43,6 +43,10 @@ class Info(NamedTuple):
     is_invalid: Bool[Array, ""]  # the log-probability at the proposal was NaN or +inf
 
 
+class Caution(str):
+    """A sentence of `Kernel.prepare` that whoever trusts the draws should know: it is in the summary of a result."""
+
+
 class Knob(NamedTuple):
     """A number of a kernel that warm-up may turn: what it is now, its limits, and what is known of good values."""
 

@@ -1,5 +1,7 @@
 """Sparse matrices on the host: rows padded to one width, from which XLA gathers without a scatter; colours."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from jaxtyping import Float, Int, Shaped
 
@@ -94,3 +96,17 @@ def _colour_together(
         np.subtract.at(waiting, later, 1)
         ready = np.unique(later[waiting[later] == 0])
     return colours
+
+
+def colour_groups(groups: Sequence[Int[np.ndarray, "k width"]], num_sites: int) -> Int[np.ndarray, " n"]:
+    """A colour per site, none shared by two sites of one group: rows are groups, `num_sites` and more is padding."""
+    n, pairs = num_sites, [np.zeros((0, 2), np.int64)]
+    for block in groups:
+        i, j = np.triu_indices(block.shape[1], 1)
+        rows = np.asarray(block, np.int64)
+        pairs.append(np.stack([rows[:, i], rows[:, j]], axis=-1).reshape(-1, 2))
+    edges = np.concatenate(pairs)
+    edges = edges[(edges < n).all(axis=1)]
+    both = np.unique(np.concatenate([edges @ [n, 1], edges @ [1, n]]))
+    first, _ = compress_rows(both // n, n)
+    return greedy_colouring(first, (both % n).astype(np.int32))

@@ -9,6 +9,7 @@ abstract class:
 - `RatioUpdates`: new log-ratios after a few sites changed, cheaper than from scratch;
 - `Rearrangeable`: exact log-ratios of some sites, with all of them in another order;
 - `Coloured`: a colouring such that sites of one colour are independent given the others;
+- `Factored`: tables over a few sites each, whose sum is the log-probability;
 - `QuadraticForm`: a Hessian that does not depend on the state;
 - `Layered`: hidden units, given which the sites are independent, and the other way round.
 
@@ -206,6 +207,18 @@ class Coloured(Target):
     @abstractmethod
     def colours(self) -> Int[np.ndarray, "*shape"]:
         """A colour per site, 0, 1, ...; found on the host, when it is asked for."""
+
+
+class Factored(Target):
+    """tables over a few sites each"""
+
+    @abstractmethod
+    def tables(self) -> tuple[tuple[tuple[int, ...], ...], Float[Array, " entries"]]:
+        """The flat sites of each table, and the entries of all tables one after another.
+
+        A table has an axis for each of its sites, as long as the site has levels; the last runs fastest. log_prob is
+        what the tables add up to, and an entry of -inf is a combination that cannot be.
+        """
 
 
 @runtime_checkable

@@ -37,6 +37,7 @@ from discrax.core.target import (
     temper,
 )
 from discrax.samplers.conditionals import redraw, start_scan
+from discrax.samplers.elimination_plan import single_site_note
 
 _UNROLLED = 16  # colours; of more, as on a dense matrix, the program would only grow
 _MOST_BLOCKS = 40  # of rows in a sweep, likewise
@@ -50,8 +51,10 @@ class ChromaticGibbs(Kernel):
     num_colours: int = eqx.field(static=True, default=0)
     needs: ClassVar[tuple[type[Target], ...]] = (Coloured, ExactRatios)
 
-    def prepare(self, target: Target, *, tuning: bool = False, draws: Any = None) -> tuple["ChromaticGibbs", None]:
-        """With the colours of the target's graph."""
+    def prepare(
+        self, target: Target, *, tuning: bool = False, draws: Any = None
+    ) -> tuple["ChromaticGibbs", str | None]:
+        """With the colours of the target's graph, and a sentence where its moves do not connect the states."""
         colouring = offered(target, Coloured)
         assert colouring is not None
         try:
@@ -62,7 +65,8 @@ class ChromaticGibbs(Kernel):
                 "inside of one; pass kernel.prepare(target)[0] instead of the kernel."
             ) from None
         num_colours = int(colours.max()) + 1
-        return ChromaticGibbs(jnp.asarray(colours), _plan(target, colours, num_colours), num_colours), None
+        ready = ChromaticGibbs(jnp.asarray(colours), _plan(target, colours, num_colours), num_colours)
+        return ready, single_site_note(target)
 
     def init(self, target: Target, x: Integer[Array, "*shape"]) -> State:
         return start_scan(target, x)

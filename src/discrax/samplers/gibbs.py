@@ -1,16 +1,17 @@
 """Gibbs sampling: sites are redrawn from their exact conditionals, so nothing is ever rejected.
 
 With r_c = log pi(x with x_i = c) - log pi(x), the conditional of site i is softmax_c(r_c); for two levels the site
-flips with probability sigmoid(r). Four scans:
+flips with probability sigmoid(r). Five scans:
 
 - `random`: one uniformly chosen free site a step;
 - `systematic`: one free site a step, in order;
 - `chromatic`: all sites in a step, one colour after another (`chromatic.py`);
+- `elimination`: all sites in a step, in blocks that are drawn together (of a product of tables; `elimination.py`);
 - `layers`: all hidden units given the sites, then all sites given the hidden units (of a Boltzmann machine whose
   hidden units are summed out).
 """
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -27,6 +28,8 @@ from discrax.core.xla import materialised
 from discrax.samplers.balancing import unknown_name
 from discrax.samplers.chromatic import ChromaticGibbs
 from discrax.samplers.conditionals import redraw, start_scan
+from discrax.samplers.elimination import EliminationGibbs
+from discrax.samplers.elimination_plan import single_site_note
 
 
 class Gibbs(Kernel):
@@ -35,6 +38,10 @@ class Gibbs(Kernel):
     scan: str = eqx.field(static=True)
     sites_changed: ClassVar[int | str | None] = 1
     evaluates_levels: ClassVar[bool] = True
+
+    def prepare(self, target: Target, *, tuning: bool = False, draws: Any = None) -> tuple["Gibbs", str | None]:
+        """As it is, with a sentence where its moves do not connect the states of a target."""
+        return self, single_site_note(target)
 
     def init(self, target: Target, x: Integer[Array, "*shape"]) -> State:
         return start_scan(target, x)
@@ -91,15 +98,17 @@ class LayerGibbs(Kernel):
         return target
 
 
-SCANS = ("random", "systematic", "chromatic", "layers")
+SCANS = ("random", "systematic", "chromatic", "elimination", "layers")
 
 
 def gibbs(scan: str = "random") -> Kernel:
-    """Gibbs sampling; `scan` is "random", "systematic", "chromatic" or "layers"."""
+    """Gibbs sampling; `scan` is "random", "systematic", "chromatic", "elimination" or "layers"."""
     if not isinstance(scan, str):
         raise TypeError(f"scan must be a name ({', '.join(SCANS)}), but got {describe(scan)}.")
     if scan not in SCANS:
         raise unknown_name("scan", scan, SCANS)
     if scan == "layers":
         return LayerGibbs()
+    if scan == "elimination":
+        return EliminationGibbs()
     return ChromaticGibbs() if scan == "chromatic" else Gibbs(scan)

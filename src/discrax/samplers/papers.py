@@ -190,7 +190,7 @@ OF_SAMPLERS = {
     "minibatch_gibbs": ("sgdld2023",),
     "local_search": (),
 }
-_OTHER_SCANS = {"ChromaticGibbs": "gibbs", "LayerGibbs": "gibbs"}  # classes that `gibbs` builds when it is asked to
+_OTHER_SCANS = dict.fromkeys(("ChromaticGibbs", "EliminationGibbs", "LayerGibbs"), "gibbs")  # which it builds
 
 
 def papers_of(kernel: Any) -> tuple[str, ...]:

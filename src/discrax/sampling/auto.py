@@ -32,10 +32,12 @@ from discrax.core.memory import num_cores
 from discrax.core.observers import Draws, Stats
 from discrax.core.space import Ordinal
 from discrax.core.stochastic import StochasticTarget
-from discrax.core.target import Coloured, ExactRatios, QuadraticForm, Target, bare, offered
+from discrax.core.target import Coloured, ExactRatios, Factored, QuadraticForm, Target, bare, offered
 from discrax.diagnostics import ess
 from discrax.diagnostics.weighted import weighted_rhat
 from discrax.samplers import build_kernel, get_sampler, gibbs
+from discrax.samplers.elimination import EliminationGibbs
+from discrax.samplers.elimination_plan import single_site_note
 from discrax.samplers.registry import name_of
 from discrax.sampling.checks import chain_keys, gradient_error, initial_states, possible_starts
 from discrax.sampling.run import PILOT_CHUNK, Progress, Run
@@ -44,6 +46,7 @@ SCORES = ("jump", "ess")
 COSTS = ("seconds", "evaluations")
 _CHUNKS = {"jump": 4, "ess": 12}
 _MOST_COLOURS = 8
+_MOST_ELIMINATED = 1500  # sites in all blocks, which a program draws one by one
 _LARGEST_PREPARED = 20_000  # sites for which a D is found in seconds
 _MOST_EXACT = 200  # sites of which the exact ratios of all are evaluated one by one
 _MOST_SWEEP = 100  # steps of a draw, for samplers that change one site a step
@@ -148,6 +151,13 @@ def candidates_for(target: Target, *, differentiable: bool) -> Iterator[tuple[st
     if space.totals is not None:
         yield from ((name, name) for name in (("swap",) if differentiable else ()) + ("swap_uniform",))
         return
+    factored = offered(target, Factored)
+    if factored is not None:
+        blocks = EliminationGibbs().plan_for(factored)
+        if blocks.num_draws <= _MOST_ELIMINATED:
+            yield "gibbs, elimination", gibbs("elimination")
+            if blocks.is_whole or single_site_note(factored) is not None:
+                return
     colouring = offered(target, Coloured)
     has_ratios = offered(target, ExactRatios) is not None
     if colouring is not None and has_ratios and colouring.colours().max() < _MOST_COLOURS:

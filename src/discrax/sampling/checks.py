@@ -17,10 +17,12 @@ from discrax.core.kernel import Kernel, State
 from discrax.core.memory import check_host_memory
 from discrax.core.space import Space
 from discrax.core.stochastic import Average, DataTarget, StochasticTarget, evaluate_batch, log_ratios, renewed
-from discrax.core.target import ExactRatios, Target, bare, embedding_of, log_prob, offered
+from discrax.core.supports import possible_states
+from discrax.core.target import ExactRatios, Factored, Target, bare, embedding_of, log_prob, offered
 
 _MOST_STEPS = 2**32  # the steps of a run are counted in 32 bits
 _MOST_STARTS = 100  # draws of a first state, until one is possible
+_MOST_FOUND = 16  # first states that are searched for, where most states are impossible
 _FEWEST_STEPS = 100  # of all chains together, from which warm-up is judged
 
 
@@ -190,16 +192,27 @@ def possible_starts(
     `evaluate` gives the log-probabilities of states, where there is a program that does.
     """
     evaluate = partial(_log_probs, bare(target)) if evaluate is None else evaluate
+    factored = offered(target, Factored)
     for attempt in range(_MOST_STARTS):
         is_impossible = np.isneginf(np.asarray(evaluate(x)))
         if not is_impossible.any():
             return x
+        if factored is not None:
+            return _starts_by_tables(key, factored, len(x))
         again = _random_states(random.fold_in(key, attempt), target.space, len(x))
         x = jnp.where(is_impossible.reshape(-1, *(1,) * len(target.space.shape)), again, x)
     raise ValueError(
         f"Chains must start where log_prob is finite, but after {_MOST_STARTS} draws {int(is_impossible.sum())} of "
         f"{len(x)} random starts still have log_prob = -inf; pass `init` with states of positive probability."
     )
+
+
+def _starts_by_tables(key: PRNGKeyArray, target: Factored, num_chains: int) -> Array:
+    """States that the tables of a target allow, in turn for all chains: few are found, since each takes a search."""
+    seed = int(random.words(key, 1)[0])
+    found = possible_states(target, seed, min(num_chains, _MOST_FOUND))
+    states = found[np.arange(num_chains) % len(found)].reshape(num_chains, *target.space.shape)
+    return jnp.asarray(states, target.space.dtype)
 
 
 @eqx.filter_jit

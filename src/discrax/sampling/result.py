@@ -11,7 +11,7 @@ import numpy as np
 
 from discrax.adaptation import AcceptanceReport
 from discrax.core.checks import describe, real_array
-from discrax.core.kernel import Kernel, State, sites_per_step
+from discrax.core.kernel import Caution, Kernel, State, sites_per_step
 from discrax.core.observers import STATS
 from discrax.core.statistics import RunningMoments
 from discrax.core.target import Target
@@ -170,6 +170,7 @@ class Result:
         if not self.is_complete:
             notes.append(f"The run was interrupted after {self.num_draws} draws; what was drawn is here.")
         notes += [line for report in self.reports if isinstance(report, AutoReport) and (line := report.warning())]
+        notes += [str(report) for report in self.reports if isinstance(report, Caution)]
         report = self.report
         missed = isinstance(report, AcceptanceReport) and abs(report.reached_rate - report.asked_rate) > 0.1
         if missed and self.num_draws:

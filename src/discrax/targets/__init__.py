@@ -1,6 +1,7 @@
 """Distributions over discrete spaces, one file a family."""
 
 from discrax.targets.coupling import Coupling, Dense, Lattice, Uncoupled
+from discrax.targets.factor_graph import FactorGraph
 from discrax.targets.fhmm import FHMM, CategoricalFHMM
 from discrax.targets.gaussian import LatticeGaussian
 from discrax.targets.gaussian_bernoulli import GaussianBernoulli
@@ -18,7 +19,7 @@ from discrax.targets.tall_regression import TallLogisticRegression
 
 __all__ = [
     "FHMM", "RBM", "BalancedLabels", "Bayesian", "Bernoulli", "CategoricalFHMM", "CategoricalRBM", "Coupling",
-    "CubicIsing", "Dense", "Expectation", "GaussianBernoulli", "Independent", "Ising", "Lattice", "LatticeGaussian",
-    "LogisticRegression", "Polynomial", "PolynomialMixture", "Potts", "Quadratic", "QuarticMixture", "Quenched",
-    "Sparse", "SparseLinearRegression", "TallLogisticRegression", "Uncoupled",
+    "CubicIsing", "Dense", "Expectation", "FactorGraph", "GaussianBernoulli", "Independent", "Ising", "Lattice",
+    "LatticeGaussian", "LogisticRegression", "Polynomial", "PolynomialMixture", "Potts", "Quadratic", "QuarticMixture",
+    "Quenched", "Sparse", "SparseLinearRegression", "TallLogisticRegression", "Uncoupled",
 ]  # fmt: skip

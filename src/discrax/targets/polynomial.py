@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike
 
 from discrax.core.checks import as_array, describe, leaf_number, real_array
 from discrax.core.space import Binary, Spin, check_space
-from discrax.core.sparse import compress_rows, greedy_colouring, pad_rows
+from discrax.core.sparse import colour_groups, compress_rows, pad_rows
 from discrax.core.target import Coloured, Evaluation, ExactRatios, LocalChanges
 from discrax.targets.rows import cut_blocks
 
@@ -111,16 +111,8 @@ class Polynomial(ExactRatios, LocalChanges, Coloured):
 
     def colours(self) -> Int[np.ndarray, "*shape"]:
         """Sites of one term have different colours."""
-        n, pairs = self.space.num_sites, [np.zeros((0, 2), np.int64)]
-        for block in self.members.indices:
-            i, j = np.triu_indices(block.shape[1], 1)
-            rows = np.asarray(block, np.int64)
-            pairs.append(np.stack([rows[:, i], rows[:, j]], axis=-1).reshape(-1, 2))
-        edges = np.concatenate(pairs)
-        edges = edges[(edges < n).all(axis=1)]
-        both = np.unique(np.concatenate([edges @ [n, 1], edges @ [1, n]]))
-        first, _ = compress_rows(both // n, n)
-        return greedy_colouring(first, (both % n).astype(np.int32)).reshape(self.space.shape)
+        groups = [np.asarray(block) for block in self.members.indices]
+        return colour_groups(groups, self.space.num_sites).reshape(self.space.shape)
 
     def log_prob(self, e: Float[Array, "*shape"]) -> Float[Array, ""]:
         flat, products = e.reshape(-1), []

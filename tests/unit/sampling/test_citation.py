@@ -64,7 +64,7 @@ def test_a_result_that_was_loaded_cites_the_same(tuned, tmp_path):
 
 
 def test_kernels_of_other_scans_are_gibbs_and_a_kernel_of_ones_own_is_named():
-    for scan in ("random", "systematic", "chromatic", "layers"):
+    for scan in ("random", "systematic", "chromatic", "elimination", "layers"):
         assert keys(dx.citation(dx.samplers.gibbs(scan))) == ["discrax", "geman1984"]
 
     class Mine(type(dx.samplers.lb())):
