@@ -17,18 +17,19 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Integer, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Integer, PRNGKeyArray, UInt32
 
 from discrax.adaptation.acceptance import AcceptanceRate, Memory, with_scale
 from discrax.core import random
 from discrax.core.checks import describe, whole
 from discrax.core.extras import import_extra
-from discrax.core.kernel import Kernel, State, rated_knob
+from discrax.core.kernel import Kernel, State, rated_knob, replaced
 from discrax.core.metropolis import select
 from discrax.core.space import Space
 from discrax.core.target import Target
 from discrax.interop.pymc_model import block_of, conditional
 from discrax.samplers import build_kernel, get_sampler
+from discrax.sampling.checks import check_gradient
 
 pm: Any = import_extra("pymc", "This adapter needs", "pymc")
 _steps: Any = import_extra("pymc.step_methods.compound", "This adapter needs", "pymc")
@@ -114,7 +115,7 @@ class DiscraxStep(_steps.BlockedStep):
             get_sampler(sampler)
         self.rng = pm.util.get_random_generator(rng)
         self.tune = True
-        self._function = self._kernel = self._memory = None
+        self._target = self._kernel = self._memory = None
 
     @staticmethod
     def competence(var: Any, has_grad: bool = False) -> Any:
@@ -129,12 +130,19 @@ class DiscraxStep(_steps.BlockedStep):
     def step(self, point: dict[str, np.ndarray]) -> tuple[dict[str, np.ndarray], list[dict[str, Any]]]:
         """The point with other values of the variables, and what happened."""
         with jax.enable_x64(True):
-            others = tuple(jnp.asarray(point[name]) for name in self.others)
-            target = self._target(others)
-            kernel = self._ready(target)
-            key = random.from_data(self.rng.integers(2**32, size=2, dtype=np.uint32))
-            x = jnp.asarray(self.block.codes(point))
-            x, self._memory, accept, jump = _advance(target, kernel, x, self._memory, key, jnp.asarray(self.tune), self.num_steps)
+            others = tuple(np.asarray(point[name]) for name in self.others)
+            kernel = self._ready(others)
+            bits = self.rng.integers(2**32, size=2, dtype=np.uint32)
+            x, self._memory, accept, jump = _advance(
+                self._target,
+                kernel,
+                others,
+                self.block.codes(point),
+                self._memory,
+                bits,
+                np.array(self.tune),
+                self.num_steps,
+            )
             stats = {"tune": self.tune, "accept": float(accept), "jump": float(jump)}
         return {**point, **self.block.values(np.asarray(x))}, [stats]
 
@@ -150,39 +158,40 @@ class DiscraxStep(_steps.BlockedStep):
 
     def __getstate__(self) -> dict[str, Any]:
         """Without what is compiled, which another process does for itself."""
-        return self.__dict__ | {"_function": None, "_kernel": None, "_memory": None}
+        return self.__dict__ | {"_target": None, "_kernel": None, "_memory": None}
 
-    def _target(self, others: tuple[Array, ...]) -> _Conditional:
-        if self._function is None:
-            self._function = conditional(self.model, self.variables)
-        return _Conditional(self.block.space, others, self._function)
-
-    def _ready(self, target: Target) -> Kernel:
+    def _ready(self, others: tuple[np.ndarray, ...]) -> Kernel:
         """The kernel with room for its present scale."""
+        if self._target is None:
+            self._target = _Conditional(self.block.space, (), conditional(self.model, self.variables))
         if self._kernel is None:
+            target = replaced(self._target, others=tuple(map(jnp.asarray, others)))
             kernel = build_kernel(self.sampler, target)
             if not kernel.is_exact:
                 raise ValueError(f"A step method samples the model's own law, but {type(kernel).__name__} another one.")
+            check_gradient(target, kernel)
             self._kernel, _ = kernel.prepare(target, tuning=True)
             is_tuned = rated_knob(kernel, target) is not None
             self._memory = AcceptanceRate().init(target, kernel) if is_tuned else None
         elif self.tune and self._kernel.capacity is not None and self._memory is not None:
-            now, _ = with_scale(target, self._kernel, self._memory.log_scale)
-            self._kernel, _ = now.prepare(target, tuning=True)
+            now, _ = with_scale(self._target, self._kernel, self._memory.log_scale)
+            self._kernel, _ = now.prepare(self._target, tuning=True)
         return self._kernel
 
 
 @eqx.filter_jit
 def _advance(
-    target: Target,
+    target: _Conditional,
     kernel: Kernel,
+    others: tuple[Array, ...],
     x: Integer[Array, " n"],
     memory: Memory | None,
-    key: PRNGKeyArray,
+    bits: UInt32[Array, "2"],
     is_tuning: Bool[Array, ""],
     num_steps: int,
 ) -> tuple[Integer[Array, " n"], Memory | None, Float[Array, ""], Float[Array, ""]]:
     """`num_steps` steps of one chain: where it is, what tuning remembers, the mean acceptance and the way it made."""
+    target = replaced(target, others=others)
     adapter = None if memory is None else AcceptanceRate().plan(target, kernel, num_steps)
 
     def one(carry: tuple[State, Memory | None], key: PRNGKeyArray) -> tuple[tuple[State, Memory | None], Any]:
@@ -194,8 +203,8 @@ def _advance(
             memory = select(is_tuning, new, memory)
         return (state, memory), (info.accept_prob, info.jump)
 
-    start = (kernel.init(target, x), memory)
-    (state, memory), (accept, jump) = jax.lax.scan(one, start, random.split(key, num_steps))
+    keys = random.split(jax.random.wrap_key_data(bits, impl="threefry2x32"), num_steps)
+    (state, memory), (accept, jump) = jax.lax.scan(one, (kernel.init(target, x), memory), keys)
     return state.x, memory, jnp.mean(accept), jnp.sum(jump)
 
 
