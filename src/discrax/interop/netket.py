@@ -2,7 +2,7 @@
 
     from discrax.interop.netket import InformedRule
 
-    sampler = nk.sampler.MetropolisSampler(hilbert, InformedRule(step_size=0.4), n_chains=16)
+    sampler = nk.sampler.MetropolisSampler(hilbert, InformedRule(step_size=1.0), n_chains=16)
 
 The proposal is that of `discrax.samplers.dmala`, with log pi = machine_pow Re log psi: from the gradient of log pi by the
 spins, every site flips by itself with log-odds
@@ -41,7 +41,7 @@ class InformedRule(MetropolisRule):
 
     step_size: float
 
-    def __init__(self, step_size: float = 0.4):
+    def __init__(self, step_size: float = 1.0):
         self.step_size = number("step_size", step_size, above=0)
 
     def transition(
@@ -49,7 +49,8 @@ class InformedRule(MetropolisRule):
     ) -> tuple[Float[Array, "chains n"], Float[Array, " chains"]]:
         """Proposed configurations, and log q(s | t) - log q(t | s) of each chain."""
         space = space_of(sampler.hilbert)
-        target = FunctionTarget(lambda e: sampler.machine_pow * machine.apply(parameters, e).real, space)
+        # Some machines insist on an axis of chains.
+        target = FunctionTarget(lambda e: sampler.machine_pow * machine.apply(parameters, e[None])[0].real, space)
         stiffness = 1 / jnp.asarray(self.step_size)
 
         def logits(x: Array) -> Array:

@@ -27,7 +27,7 @@ from discrax.core.kernel import Kernel, State, rated_knob, replaced
 from discrax.core.metropolis import select
 from discrax.core.space import Space
 from discrax.core.target import Target
-from discrax.interop.pymc_model import block_of, conditional
+from discrax.interop.pymc_model import backend, block_of, conditional
 from discrax.samplers import build_kernel, get_sampler
 from discrax.sampling.checks import check_gradient
 
@@ -129,6 +129,7 @@ class DiscraxStep(_steps.BlockedStep):
 
     def step(self, point: dict[str, np.ndarray]) -> tuple[dict[str, np.ndarray], list[dict[str, Any]]]:
         """The point with other values of the variables, and what happened."""
+        backend()
         with jax.enable_x64(True):
             others = tuple(np.asarray(point[name]) for name in self.others)
             kernel = self._ready(others)

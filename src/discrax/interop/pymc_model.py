@@ -13,6 +13,7 @@ and third case. Samplers use gradients to propose, and the value to accept; the 
 """
 
 import os
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -186,7 +187,9 @@ def _undisturbed() -> Iterator[None]:
 
 
 def backend() -> Any:
-    """PyMC's functions that make JAX of graphs."""
+    """PyMC's functions that make JAX of graphs; first called where JAX has the precision that it is to keep."""
+    if "pymc.sampling.jax" in sys.modules:
+        return sys.modules["pymc.sampling.jax"]
     with _undisturbed():
         return import_extra("pymc.sampling.jax", "Models are read with the package", "pymc")
 

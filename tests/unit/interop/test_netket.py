@@ -34,7 +34,6 @@ def p_value(hilbert, rule, power=2, param_dtype=float):
 
     Every state can be proposed from every other, so a law that steps keep is the one that chains reach.
     """
-    jax.config.update("jax_numpy_rank_promotion", "allow")  # NetKet's own code promotes
     machine = nk.models.RBM(alpha=1, param_dtype=param_dtype, kernel_init=jax.nn.initializers.normal(0.4))
     states = np.asarray(hilbert.all_states())
     parameters = machine.init(jax.random.key(0), states)
@@ -45,9 +44,15 @@ def p_value(hilbert, rule, power=2, param_dtype=float):
     first = states[np.random.default_rng(1).choice(len(states), p=law, size=sampler.n_chains)]
     state = state.replace(σ=jax.numpy.asarray(first, state.σ.dtype))
     drawn, _ = sampler.sample(machine, parameters, state=state, chain_length=1)
-    jax.config.update("jax_numpy_rank_promotion", "raise")
     counts = np.bincount(np.asarray(hilbert.states_to_numbers(np.asarray(drawn)[:, 0])), minlength=len(states))
     return dx.exact.chi_square(counts, law)
+
+
+@pytest.fixture(autouse=True)
+def as_netket_writes():
+    """NetKet's own code promotes ranks."""
+    with jax.numpy_rank_promotion("allow"):
+        yield
 
 
 SPINS = nk.hilbert.Spin(0.5, 9)
