@@ -47,7 +47,7 @@ def chains(rule: nk.sampler.rules.MetropolisRule, parameters, num_steps: int) ->
         drawn, state = sampler.sample(MACHINE, parameters, state=state, chain_length=num_steps)
         drawn = np.asarray(drawn)  # (chains, steps, sites)
         seconds = (time.process_time() - begin) * GRAPH.n_nodes / num_steps
-    value = jax.jit(lambda σ: MACHINE.apply(parameters, σ).real)
+    value = jax.jit(lambda σ: jnp.real(MACHINE.apply(parameters, σ)))
     watched = {
         "log-probability": np.stack([np.asarray(value(jnp.asarray(chain))) for chain in drawn]),
         "squared magnetisation": np.square(drawn.astype(float).mean(-1)),
@@ -56,7 +56,7 @@ def chains(rule: nk.sampler.rules.MetropolisRule, parameters, num_steps: int) ->
         name: values.size / dx.diagnostics.ess(values, mean=float(values.mean())).sum() / GRAPH.n_nodes
         for name, values in watched.items()
     }
-    return times | {"acceptance": float(state.acceptance), "seconds": seconds}
+    return times | {"acceptance": float(getattr(state, "acceptance", np.nan)), "seconds": seconds}
 
 
 def main() -> None:
@@ -68,9 +68,8 @@ def main() -> None:
     local, energy = trained(nk.sampler.rules.LocalRule(), settings.iterations)
     print(f"LocalRule: energy {energy}", flush=True)
     print(f"InformedRule: energy {trained(InformedRule(2.0), settings.iterations)[1]}", flush=True)
-    print(
-        "| rule | acceptance | sweeps, log-probability | sweeps, squared magnetisation | ms a sweep |\n|---|---|---|---|---|"
-    )
+    print("| rule | acceptance | sweeps, log-probability | sweeps, squared magnetisation | ms a sweep |")
+    print("|---|---|---|---|---|")
     rules = {"`LocalRule()`": nk.sampler.rules.LocalRule()}
     rules |= {f"`InformedRule({size})`": InformedRule(size) for size in (0.5, 1.0, 2.0, 4.0)}
     for name, rule in rules.items():

@@ -6,15 +6,16 @@
 
     gamma_j ~ Bernoulli(0.05)        y | gamma ~ Normal(0, I + 4 X diag(gamma) X')
 
-Printed for each sampler: effective draws per second of the inclusion indicators whose probability is neither below 2 nor
-above 98 per cent (the median and the least of them; seconds of the processor, of all its cores, spent on drawing alone,
-after tuning and compiling), and how far the inclusion probabilities are from those of the longest run, in standard
-errors of the difference.
+Printed for each sampler: effective draws per second of the inclusion indicators whose probability is neither below 2
+nor above 98 per cent (the median and the least of them; seconds of the processor, of all its cores, spent on drawing
+alone, after tuning and compiling), and how far the inclusion probabilities are from those of the longest run, in
+standard errors of the difference.
 """
 
 import argparse
 import time
 import warnings
+from typing import Any
 
 import jax
 import numpy as np
@@ -40,7 +41,7 @@ def spike_and_slab(seed: int = 0) -> pm.Model:
     beta[:MATTER] = rng.choice([-1, 1], MATTER) * np.linspace(0.3, 1.5, MATTER)
     y = X @ beta + rng.normal(size=ROWS)
     with pm.Model() as model:
-        gamma = pm.Bernoulli("gamma", 0.05, shape=COLUMNS)
+        gamma: Any = pm.Bernoulli("gamma", 0.05, shape=COLUMNS)
         pm.MvNormal("y", mu=np.zeros(ROWS), cov=np.eye(ROWS) + 4 * (X * gamma) @ X.T, observed=y)
     return model
 
@@ -62,7 +63,7 @@ def by_pymc(model: pm.Model, make_step, draws: int, tune: int) -> tuple[np.ndarr
     """Indicators of shape (chains, draws, columns), and the seconds of drawing them."""
     clock = Clock()
     with model:
-        trace = pm.sample(
+        trace: Any = pm.sample(
             draws, tune=tune, step=make_step(), chains=2, cores=1, progressbar=False, random_seed=1, callback=clock,
             compute_convergence_checks=False,
         )  # fmt: skip

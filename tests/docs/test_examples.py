@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-ROOMS = (".", "methods", "reference")
+ROOMS = (".", "interop", "methods", "reference")
 PAGES = [ROOT / "README.md", *sorted(page for room in ROOMS for page in (ROOT / "docs" / room).glob("*.md"))]
 EXAMPLES = {page: re.findall(r"^```python\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL) for page in PAGES}
 

@@ -1,1 +1,1 @@
-"""Doors to other libraries, one file each: dimod, networkx."""
+"""Doors to other libraries, one file each: dimod, netket, networkx, pymc."""

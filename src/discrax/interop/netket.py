@@ -4,8 +4,8 @@
 
     sampler = nk.sampler.MetropolisSampler(hilbert, InformedRule(step_size=1.0), n_chains=16)
 
-The proposal is that of `discrax.samplers.dmala`, with log pi = machine_pow Re log psi: from the gradient of log pi by the
-spins, every site flips by itself with log-odds
+The proposal is that of `discrax.samplers.dmala`, with log pi = machine_pow Re log psi: from the gradient of log pi by
+the spins, every site flips by itself with log-odds
 
     l_i(s) = (log-ratio of flipping site i, to first order) / 2 - (squared length of the move) / (2 step_size)
 
@@ -50,7 +50,9 @@ class InformedRule(MetropolisRule):
         """Proposed configurations, and log q(s | t) - log q(t | s) of each chain."""
         space = space_of(sampler.hilbert)
         # Some machines insist on an axis of chains.
-        target = FunctionTarget(lambda e: sampler.machine_pow * machine.apply(parameters, e[None])[0].real, space)
+        target = FunctionTarget(
+            function=lambda e: sampler.machine_pow * machine.apply(parameters, e[None])[0].real, space=space
+        )
         stiffness = 1 / jnp.asarray(self.step_size)
 
         def logits(x: Array) -> Array:

@@ -184,15 +184,16 @@ class DiscraxStep(_steps.BlockedStep):
 def _advance(
     target: _Conditional,
     kernel: Kernel,
-    others: tuple[Array, ...],
-    x: Integer[Array, " n"],
+    others: tuple[np.ndarray, ...],
+    x: Integer[np.ndarray, " n"],
     memory: Memory | None,
-    bits: UInt32[Array, "2"],
-    is_tuning: Bool[Array, ""],
+    bits: UInt32[np.ndarray, "2"],
+    is_tuning: Bool[np.ndarray, ""],
     num_steps: int,
 ) -> tuple[Integer[Array, " n"], Memory | None, Float[Array, ""], Float[Array, ""]]:
     """`num_steps` steps of one chain: where it is, what tuning remembers, the mean acceptance and the way it made."""
     target = replaced(target, others=others)
+    key, is_on = random.from_data(bits), jnp.asarray(is_tuning)
     adapter = None if memory is None else AcceptanceRate().plan(target, kernel, num_steps)
 
     def one(carry: tuple[State, Memory | None], key: PRNGKeyArray) -> tuple[tuple[State, Memory | None], Any]:
@@ -201,11 +202,11 @@ def _advance(
         state, info = scaled.step(key, target, state)
         if adapter is not None and memory is not None:
             _, new = adapter.update(target, scaled, memory, state, info)
-            memory = select(is_tuning, new, memory)
+            memory = select(is_on, new, memory)
         return (state, memory), (info.accept_prob, info.jump)
 
-    keys = random.split(jax.random.wrap_key_data(bits, impl="threefry2x32"), num_steps)
-    (state, memory), (accept, jump) = jax.lax.scan(one, (kernel.init(target, x), memory), keys)
+    start = kernel.init(target, jnp.asarray(x)), memory
+    (state, memory), (accept, jump) = jax.lax.scan(one, start, random.split(key, num_steps))
     return state.x, memory, jnp.mean(accept), jnp.sum(jump)
 
 

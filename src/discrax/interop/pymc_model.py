@@ -215,7 +215,8 @@ def _support(model: Any, variable: Any) -> tuple[Integer[np.ndarray, "..."], Int
     if (high <= low).any():
         raise ValueError(f"Every site of {variable.name} needs at least two values, but some have one.")
     shape = variable.type.shape if None not in variable.type.shape else model.eval_rv_shapes()[variable.name]
-    return tuple(np.broadcast_to(np.asarray(end).astype(np.int64), shape) for end in (low, high))
+    low, high = (np.broadcast_to(np.asarray(end).astype(np.int64), shape) for end in (low, high))
+    return low, high
 
 
 def _truncated_ends(op: Any, inputs: Sequence[Any]) -> list[Any]:

@@ -9,9 +9,7 @@ import pytest
 
 import discrax as dx
 
-PRECISION = jax.config.read("jax_enable_x64")
 nk = pytest.importorskip("netket")
-jax.config.update("jax_enable_x64", PRECISION)  # NetKet turns double precision on
 
 from discrax.interop.netket import InformedRule  # noqa: E402
 
