@@ -10,6 +10,7 @@ processor for each.
 
 import argparse
 import time
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -23,7 +24,7 @@ SIDE, CHAINS = 6, 32
 GRAPH = nk.graph.Square(SIDE, pbc=True)
 HILBERT = nk.hilbert.Spin(0.5, GRAPH.n_nodes)
 HAMILTONIAN = nk.operator.Ising(HILBERT, GRAPH, h=3.0, J=-1.0)
-MACHINE = nk.models.RBMSymm(symmetries=GRAPH.translation_group(), alpha=2)
+MACHINE: Any = nk.models.RBMSymm(symmetries=GRAPH.translation_group(), alpha=2)
 
 
 def trained(rule: nk.sampler.rules.MetropolisRule, iterations: int) -> tuple[nk.vqs.MCState, nk.stats.Stats]:

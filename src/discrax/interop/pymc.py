@@ -193,7 +193,7 @@ def _advance(
 ) -> tuple[Integer[Array, " n"], Memory | None, Float[Array, ""], Float[Array, ""]]:
     """`num_steps` steps of one chain: where it is, what tuning remembers, the mean acceptance and the way it made."""
     target = replaced(target, others=others)
-    key, is_on = random.from_data(bits), jnp.asarray(is_tuning)
+    key, is_on = jax.random.wrap_key_data(jnp.asarray(bits), impl="threefry2x32"), jnp.asarray(is_tuning)
     adapter = None if memory is None else AcceptanceRate().plan(target, kernel, num_steps)
 
     def one(carry: tuple[State, Memory | None], key: PRNGKeyArray) -> tuple[tuple[State, Memory | None], Any]:
