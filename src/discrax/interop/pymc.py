@@ -86,9 +86,9 @@ class DiscraxStep(_steps.BlockedStep):
 
     Args:
         vars: the variables to sample; by default, all discrete ones of the model.
-        sampler: a name that `discrax samplers` lists, or a kernel. Those that do not follow gradients, such as
-            "gibbs", take any model; "dmala" and "pas" are fast where the discrete variables are many.
-        num_steps: of the sampler for each draw.
+        sampler: a name that `discrax samplers` lists, or a kernel. "gibbs" suits any model; those that follow gradients,
+            such as "dmala" and "pas", suit models that are nearly linear in their discrete variables.
+        num_steps: of the sampler for each draw; by default, as many as there are sites.
         model: that of the context by default.
     """
 
@@ -99,8 +99,8 @@ class DiscraxStep(_steps.BlockedStep):
         self,
         vars: Any = None,
         *,
-        sampler: str | Kernel = "dmala",
-        num_steps: int = 10,
+        sampler: str | Kernel = "gibbs",
+        num_steps: int | None = None,
         model: Any = None,
         rng: Any = None,
         **of_pymc: Any,
@@ -110,6 +110,7 @@ class DiscraxStep(_steps.BlockedStep):
         self.vars = [self.model.rvs_to_values[variable] for variable in self.variables]
         self.block = block_of(self.model, self.variables)
         self.others = [value.name for value in self.model.value_vars if value not in self.vars]
+        num_steps = self.block.space.num_sites if num_steps is None else num_steps
         self.sampler, self.num_steps = sampler, whole("num_steps", num_steps, least=1)
         if isinstance(sampler, str):
             get_sampler(sampler)

@@ -154,7 +154,7 @@ def test_pm_sample_takes_it_beside_nuts():
 
 def test_a_step_tunes_freezes_and_travels_to_other_processes():
     model = mixture()
-    step = DiscraxStep(model=model, rng=1)
+    step = DiscraxStep(model=model, sampler="dmala", num_steps=10, rng=1)
     step = cloudpickle.loads(cloudpickle.dumps(step))
     point = model.initial_point()
     scales = []
