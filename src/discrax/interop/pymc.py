@@ -86,8 +86,8 @@ class DiscraxStep(_steps.BlockedStep):
 
     Args:
         vars: the variables to sample; by default, all discrete ones of the model.
-        sampler: a name that `discrax samplers` lists, or a kernel. "gibbs" suits any model; those that follow gradients,
-            such as "dmala" and "pas", suit models that are nearly linear in their discrete variables.
+        sampler: a name that `discrax samplers` lists, or a kernel. "gibbs" suits any model; those that follow
+            gradients, such as "dmala" and "pas", suit models that are nearly linear in their discrete variables.
         num_steps: of the sampler for each draw; by default, as many as there are sites.
         model: that of the context by default.
     """
