@@ -48,6 +48,7 @@ def pytest_configure(config):
     os.environ["JAX_COMPILATION_CACHE_DIR"] = os.environ[_COMPILED]
     os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
     os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
+    os.environ["NETKET_ENABLE_X64"] = "0"  # else it turns double precision on for everyone when it is imported
     if hasattr(config, "workerinput") or not config.getoption("numprocesses", None):
         import jax
 

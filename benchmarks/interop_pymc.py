@@ -1,0 +1,123 @@
+"""Spike-and-slab regression in PyMC: `DiscraxStep` and `from_model` beside PyMC's own `BinaryGibbsMetropolis`.
+
+    python benchmarks/interop_pymc.py --draws 100
+
+200 columns, of which 10 matter, and 60 rows; the coefficients are integrated out:
+
+    gamma_j ~ Bernoulli(0.05)        y | gamma ~ Normal(0, I + 4 X diag(gamma) X')
+
+Printed for each sampler: effective draws per second of the inclusion indicators whose probability is neither below 2
+nor above 98 per cent (the median and the least of them; seconds of the processor, of all its cores, spent on drawing
+alone, after tuning and compiling), and how far the inclusion probabilities are from those of the longest run, in
+standard errors of the difference.
+"""
+
+import argparse
+import time
+import warnings
+from typing import Any
+
+import jax
+import numpy as np
+
+warnings.filterwarnings("ignore", category=FutureWarning)
+
+import arviz as az  # noqa: E402
+import pymc as pm  # noqa: E402
+
+import discrax as dx  # noqa: E402
+from discrax.core.observers import Draws  # noqa: E402
+from discrax.extend import Run  # noqa: E402
+from discrax.interop.pymc import DiscraxStep, from_model, values_of  # noqa: E402
+
+ROWS, COLUMNS, MATTER = 60, 200, 10
+
+
+def spike_and_slab(seed: int = 0) -> pm.Model:
+    """The model, with data of its own."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(ROWS, COLUMNS))
+    beta = np.zeros(COLUMNS)
+    beta[:MATTER] = rng.choice([-1, 1], MATTER) * np.linspace(0.3, 1.5, MATTER)
+    y = X @ beta + rng.normal(size=ROWS)
+    with pm.Model() as model:
+        gamma: Any = pm.Bernoulli("gamma", 0.05, shape=COLUMNS)
+        pm.MvNormal("y", mu=np.zeros(ROWS), cov=np.eye(ROWS) + 4 * (X * gamma) @ X.T, observed=y)
+    return model
+
+
+class Clock:
+    """A callback of pm.sample: the seconds between the last draw of tuning and the last draw, of all chains."""
+
+    def __init__(self):
+        self.seconds, self.begin = 0.0, None
+
+    def __call__(self, trace, draw):
+        now = time.process_time()
+        if not draw.tuning and self.begin is not None:
+            self.seconds += now - self.begin
+        self.begin = now
+
+
+def by_pymc(model: pm.Model, make_step, draws: int, tune: int) -> tuple[np.ndarray, float]:
+    """Indicators of shape (chains, draws, columns), and the seconds of drawing them."""
+    clock = Clock()
+    with model:
+        trace: Any = pm.sample(
+            draws, tune=tune, step=make_step(), chains=2, cores=1, progressbar=False, random_seed=1, callback=clock,
+            compute_convergence_checks=False,
+        )  # fmt: skip
+    return trace.posterior["gamma"].values, clock.seconds
+
+
+def by_discrax(model: pm.Model, draws: int, tune: int) -> tuple[np.ndarray, float]:
+    """The same from `discrax.sample` of the model's target, all chains side by side."""
+    target = from_model(model)
+    tuned = dx.sample(jax.random.key(1), target, "dmala", num_chains=4, num_warmup=tune, num_samples=10)
+    run = Run.prepare(jax.random.key(2), target, tuned.kernel, 4, init=np.asarray(tuned.draws)[:, -1])
+    gamma, begin = [], 0.0
+    for progress in run.steps(draws + 10, thinning=10, observe=(Draws(),), chunk=10):
+        gamma.append(np.asarray(progress.handed[0][0]))
+        begin = begin or time.process_time()  # the first chunk is compiled
+    return values_of(model, np.concatenate(gamma[1:]).swapaxes(0, 1))["gamma"], time.process_time() - begin
+
+
+def effective(gamma: np.ndarray) -> np.ndarray:
+    """Effective draws of each indicator; one that never changes has none that can be told."""
+    return np.array([az.ess(gamma[..., j].astype(float), method="mean") for j in range(gamma.shape[-1])])
+
+
+def main() -> None:
+    """Runs them one after another and prints the table."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--draws", type=int, default=100)
+    parser.add_argument("--gradients", action="store_true", help="dmala too, whose gradient misleads it in this model")
+    settings = parser.parse_args()
+    model, draws = spike_and_slab(), settings.draws
+    found = {
+        "`DiscraxStep()`": by_pymc(model, DiscraxStep, 2 * draws, 5),
+        "`BinaryGibbsMetropolis`": by_pymc(model, lambda: pm.BinaryGibbsMetropolis([model["gamma"]]), draws, 5),
+    }
+    if settings.gradients:
+        found['`DiscraxStep(sampler="dmala")`'] = by_pymc(model, lambda: DiscraxStep(sampler="dmala"), draws, 50)
+        found["dmala, 4 chains of `from_model`"] = by_discrax(model, draws, 500)
+    for name, (gamma, seconds) in found.items():
+        print(name, gamma.shape, f"{seconds:.1f} s", f"{gamma.sum(-1).mean():.2f} in the model on average")
+    ess = {name: effective(gamma) for name, (gamma, _) in found.items()}
+    mean = {name: gamma.mean((0, 1)) for name, (gamma, _) in found.items()}
+    best = max(ess, key=lambda name: np.median(ess[name]))
+    undecided = (mean[best] > 0.02) & (mean[best] < 0.98)
+    if not undecided.any():
+        raise SystemExit("The longest run has no indicator that is undecided, so there is nothing to compare.")
+    print(f"{undecided.sum()} indicators are undecided; the longest run is {best}.")
+    print("| sampler | ESS per second, median | least | largest difference, in standard errors |\n|---|---|---|---|")
+    for name, (_, seconds) in found.items():
+        p = mean[best][undecided]
+        error = np.sqrt(p * (1 - p) * (1 / ess[name][undecided] + 1 / ess[best][undecided]))
+        off = np.abs(mean[name][undecided] - p) / error
+        rate = ess[name][undecided] / seconds
+        print(f"| {name} | {np.median(rate):.2f} | {rate.min():.2f} | {'' if name == best else f'{off.max():.1f}'} |")
+
+
+if __name__ == "__main__":
+    main()
