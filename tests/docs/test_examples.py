@@ -23,7 +23,6 @@ RUNNING = [
 def test_examples_of_a_page_run(page, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     namespace: dict = {}
-    ranks = "allow" if page.parent.name == "interop" else "raise"  # other libraries promote them
     for number, example in enumerate(EXAMPLES[page], 1):
         with jax.numpy_rank_promotion("allow"):  # as it is for users
             exec(compile(example, f"{page.name}, example {number}", "exec"), namespace)

@@ -1,1 +1,1 @@
-"""Doors to other libraries, one file each: BlackJAX, dimod, Flax, NetKet, networkx, NumPyro, pgmpy, PyMC; and mixed models."""
+"""Doors to other libraries: BlackJAX, dimod, Flax, NetKet, networkx, NumPyro, pgmpy, PyMC; factor graphs in files."""

@@ -22,7 +22,7 @@ from discrax.core import random
 from discrax.core.checks import number
 from discrax.core.extras import import_extra
 from discrax.core.kernel import start_state
-from discrax.core.space import Space, Spin
+from discrax.core.space import Binary, Space, Spin
 from discrax.core.target import FunctionTarget
 from discrax.samplers.balancing import log_sqrt
 from discrax.samplers.factorised import log_proposal_ratio
@@ -34,7 +34,7 @@ __all__ = ["InformedRule"]
 
 
 class InformedRule(MetropolisRule):
-    """Every site flips by itself, with odds from the gradient of log |psi|^2; for spins 1/2.
+    """Every site flips by itself, with odds from the gradient of log |psi|^2; for spins 1/2 and qubits.
 
     A larger `step_size` flips more sites at once, of which fewer proposals are accepted; near 0.57 they move most.
     """
@@ -70,11 +70,11 @@ class InformedRule(MetropolisRule):
 
 
 def space_of(hilbert: Any) -> Space:
-    """Spins as -1 and +1; a ValueError that says why a Hilbert space has others."""
+    """Spins as -1 and +1, qubits as 0 and 1; a ValueError that says why a Hilbert space has others."""
     levels = sorted(float(level) for level in getattr(hilbert, "local_states", None) or ())
-    kind = {(-1.0, 1.0): Spin}.get(tuple(levels))  # qubits failed the test of their law
+    kind = {(-1.0, 1.0): Spin, (0.0, 1.0): Binary}.get(tuple(levels))
     if kind is None:
-        raise ValueError(f"InformedRule flips spins 1/2, but the Hilbert space is {hilbert}.")
+        raise ValueError(f"InformedRule flips spins 1/2 and qubits, but the Hilbert space is {hilbert}.")
     if getattr(hilbert, "constrained", False):
         raise ValueError(f"InformedRule flips sites one by one, which breaks the constraint of {hilbert}.")
     return kind(hilbert.size)

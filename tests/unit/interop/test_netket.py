@@ -40,7 +40,8 @@ def p_value(hilbert, rule, power=2, param_dtype=float):
     sampler = nk.sampler.MetropolisSampler(hilbert, rule, n_chains=20_000, sweep_size=5, machine_pow=power)
     state = sampler.reset(machine, parameters, sampler.init_state(machine, parameters, seed=1))
     first = states[np.random.default_rng(1).choice(len(states), p=law, size=sampler.n_chains)]
-    state = state.replace(σ=jax.numpy.asarray(first, state.σ.dtype))
+    known = power * machine.apply(parameters, first).real  # which the sampler keeps beside its states
+    state = state.replace(σ=jax.numpy.asarray(first, state.σ.dtype), log_prob=known.astype(state.log_prob.dtype))
     drawn, _ = sampler.sample(machine, parameters, state=state, chain_length=1)
     counts = np.bincount(np.asarray(hilbert.states_to_numbers(np.asarray(drawn)[:, 0])), minlength=len(states))
     return dx.exact.chi_square(counts, law)
@@ -53,7 +54,11 @@ def as_netket_writes():
         yield
 
 
-SPINS = nk.hilbert.Spin(0.5, 9)
+SPINS, QUBITS = nk.hilbert.Spin(0.5, 9), nk.hilbert.Qubit(7)
+
+
+def test_the_proof_holds_for_netkets_own_rule():
+    assert p_value(SPINS, nk.sampler.rules.LocalRule()) > 1e-3
 
 
 def test_follows_the_law_of_a_random_ansatz_of_9_spins():
@@ -65,7 +70,7 @@ def test_without_the_correction_the_law_is_another():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("hilbert", "power", "kind"), [(SPINS, 1, complex)])
+@pytest.mark.parametrize(("hilbert", "power", "kind"), [(SPINS, 1, complex), (QUBITS, 2, float)])
 def test_complex_machines_and_other_powers(hilbert, power, kind):
     assert p_value(hilbert, InformedRule(step_size=0.5), power, kind) > 1e-3
 
@@ -73,8 +78,8 @@ def test_complex_machines_and_other_powers(hilbert, power, kind):
 @pytest.mark.parametrize(
     ("hilbert", "sentence"),
     [
-        (nk.hilbert.Fock(n_max=3, N=4), "flips spins 1/2, but the Hilbert space is Fock"),
-        (nk.hilbert.Spin(1, 4), "flips spins 1/2, but the Hilbert space is Spin"),
+        (nk.hilbert.Fock(n_max=3, N=4), "flips spins 1/2 and qubits, but the Hilbert space is Fock"),
+        (nk.hilbert.Spin(1, 4), "flips spins 1/2 and qubits, but the Hilbert space is Spin"),
         (nk.hilbert.Spin(0.5, 4, total_sz=0), "one by one, which breaks the constraint of Spin"),
     ],
 )
