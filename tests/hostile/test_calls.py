@@ -41,7 +41,7 @@ def test_every_public_function_is_called():
     read_only = {
         "samplers": {"REGISTRY", "WEIGHT_FUNCTIONS", "schedules", "minibatch_gibbs"},
         "exact": {"ChainLaw", "Optimum", "Verdict"},
-        "diagnostics": {"ScalarDiagnostics", "Summary"},
+        "diagnostics": {"ScalarDiagnostics", "SiteDiagnostics", "Summary"},
         "learn": {"AIS", "Trained"},
     }
     for name, module in modules.items():

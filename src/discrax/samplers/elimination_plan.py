@@ -6,7 +6,7 @@ space; else sites leave it, and are drawn in another block.
 """
 
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import NamedTuple
 
 import jax
@@ -173,7 +173,14 @@ def _shrink(
     return order, left
 
 
-def _remove(site: int, around: dict[int, set[int]], weights: dict[int, float], weight, *, join: bool) -> None:
+def _remove(
+    site: int,
+    around: dict[int, set[int]],
+    weights: dict[int, float],
+    weight: Callable[[int], float],
+    *,
+    join: bool,
+) -> None:
     """Takes a site out of the graph; where it was summed over, its neighbours become neighbours of each other."""
     if site not in around:
         return

@@ -15,8 +15,8 @@ from discrax.core.kernel import Caution, Kernel, State, sites_per_step
 from discrax.core.observers import STATS
 from discrax.core.statistics import RunningMoments
 from discrax.core.target import Target
-from discrax.diagnostics import SiteDiagnostics, Summary, diagnose, diagnose_sites
-from discrax.diagnostics.sites import pandas, site_names
+from discrax.diagnostics import SiteDiagnostics, Summary, diagnose
+from discrax.diagnostics.sites import diagnose_sites, pandas, site_names
 from discrax.diagnostics.weighted import are_equal, effective_weights, equal_draws, shares
 from discrax.sampling.auto import AutoReport
 from discrax.sampling.folder import load_fields

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import discrax as dx
-from discrax.diagnostics import diagnose_sites
+from discrax.diagnostics.sites import diagnose_sites
 
 
 def flips(probability, chains, draws, sites, seed=0):

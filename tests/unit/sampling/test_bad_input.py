@@ -208,7 +208,7 @@ UNKNOWN = {
     ),
     "scan": (
         lambda: samplers.gibbs("chromtic"),
-        ["Unknown scan 'chromtic'", "Did you mean 'chromatic'", "Known: chromatic, layers, random"],
+        ["Unknown scan 'chromtic'", "Did you mean 'chromatic'", "Known: chromatic, elimination, layers, random"],
     ),
 }
 
