@@ -59,11 +59,11 @@ class OutputOptions:
 
 
 def train(
-    data: DataOptions = DataOptions(),  # noqa: B008
-    model: ModelOptions = ModelOptions(),  # noqa: B008
-    sampler: SamplerOptions = SamplerOptions(),  # noqa: B008
-    optimiser: OptimiserOptions = OptimiserOptions(),  # noqa: B008
-    output: OutputOptions = OutputOptions(),  # noqa: B008
+    data: DataOptions = DataOptions(),
+    model: ModelOptions = ModelOptions(),
+    sampler: SamplerOptions = SamplerOptions(),
+    optimiser: OptimiserOptions = OptimiserOptions(),
+    output: OutputOptions = OutputOptions(),
     seed: int = 0,
     voice: Voice = Voice(),  # noqa: B008
 ) -> None:
