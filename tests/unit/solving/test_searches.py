@@ -53,7 +53,10 @@ def test_each_fails_if_its_sweeps_do_nothing(search, monkeypatch):
         assert_solves(search, 1600)
 
 
-BY_SAMPLER = [Anneal(8, sampler="pas"), Temper(16, num_rungs=8, sampler="pas")]
+BY_SAMPLER = [
+    pytest.param(search, marks=pytest.mark.slow)
+    for search in (Anneal(8, sampler="pas"), Temper(16, num_rungs=8, sampler="pas"))
+]
 
 
 @pytest.mark.parametrize("search", [*EACH, *BY_SAMPLER], ids=repr)
