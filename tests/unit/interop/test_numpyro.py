@@ -151,6 +151,7 @@ def test_a_kernel_that_is_wrong_by_a_little_is_found():
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:Some donated buffers")  # NumPyro gives away what it has, vectorised
 @pytest.mark.parametrize("chain_method", ["sequential", "vectorized", jax.vmap])
 def test_a_discrete_model_has_its_posterior_however_chains_run(chain_method):
     target = from_model(discrete_model, Y)
