@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from discrax.interop.factor_files import graph_of, observe, open_text, potential
+from discrax.interop.factor_files import Words, graph_of, observe, open_text, potential
 from discrax.problems.readers.lines import Text, shorten
 from discrax.targets.factor_graph import FactorGraph
 
 __all__ = ["read_bif"]
 
-_TOKEN = re.compile(r'"[^"]*"|[{}()\[\],;|]|[^\s{}()\[\],;|"]+')
+_WORD = re.compile(r'"[^"]*"|[{}()\[\],;|]|[^\s{}()\[\],;|"]+')
 _FAR_FROM_ONE = 0.02  # by which the rounded numbers of a row may miss it
 
 
@@ -40,34 +40,21 @@ def read_bif(path: str | Path, evidence: Mapping[str, Any] | None = None) -> Fac
     return graph if evidence is None else observe(graph, evidence)
 
 
-class _Reader:
-    """The tokens of a file, and what has been read of it."""
+class _Reader(Words):
+    """The words of a file, and what has been read of it."""
 
     def __init__(self, text: Text):
-        self.text, self.place = text, 0
-        self.tokens: list[tuple[int, str]] = []
+        source = re.sub(r"/\*.*?\*/", lambda c: "\n" * c.group().count("\n"), "\n".join(text.lines), flags=re.DOTALL)
+        lines = enumerate((line.split("//")[0] for line in source.split("\n")), 1)
+        super().__init__(text, [(number, word.strip('"')) for number, line in lines for word in _WORD.findall(line)])
         self.labels: dict[str, tuple[str, ...]] = {}
         self.tables: dict[str, tuple[list[str], np.ndarray]] = {}
         self.lines: dict[str, int] = {}  # of the table of each variable
-        source = re.sub(r"/\*.*?\*/", lambda c: "\n" * c.group().count("\n"), "\n".join(text.lines), flags=re.DOTALL)
-        for number, line in enumerate(source.split("\n"), 1):
-            self.tokens += [(number, token.strip('"')) for token in _TOKEN.findall(line.split("//")[0])]
 
-    def error(self, message: str) -> ValueError:
-        number = self.tokens[min(max(self.place - 1, 0), len(self.tokens) - 1)][0] if self.tokens else 1
-        return self.text.error(number, message)
-
-    def next(self, wanted: str | None = None) -> str:
-        if self.place >= len(self.tokens):
-            raise self.error(f"The file ends where {wanted or 'more'} was expected.")
-        self.place += 1
-        token = self.tokens[self.place - 1][1]
-        if wanted is not None and token != wanted:
-            raise self.error(f"Expected {wanted}, but got {shorten(token)}.")
-        return token
-
-    def peek(self) -> str | None:
-        return self.tokens[self.place][1] if self.place < len(self.tokens) else None
+    def expect(self, wanted: str) -> None:
+        """The next word must be this one."""
+        if (word := self.next(wanted)) != wanted:
+            raise self.error(f"Expected {wanted}, but got {shorten(word)}.")
 
     def list_until(self, end: str) -> list[str]:
         """Words between commas or spaces."""
@@ -79,11 +66,11 @@ class _Reader:
         return found
 
     def read(self) -> None:
-        while self.peek() is not None:
+        while self.place < len(self.words):
             kind = self.next()
             if kind == "network":
                 self.next()
-                self.next("{")
+                self.expect("{")
                 while self.next() != "}":
                     pass
             elif kind == "variable":
@@ -103,7 +90,7 @@ class _Reader:
         name = self.next()
         if name in self.labels:
             raise self.error(f"There are two variables {name}.")
-        self.next("{")
+        self.expect("{")
         while (token := self.next()) != "}":
             if token == "property":
                 self.list_until(";")
@@ -112,12 +99,12 @@ class _Reader:
                 raise self.error(f"Expected type, property or }}, but got {shorten(token)}.")
             if (kind := self.next()) != "discrete":
                 raise self.error(f"Variables are discrete here, but {name} is {shorten(kind)}.")
-            self.next("[")
+            self.expect("[")
             count = self.next()
-            self.next("]")
-            self.next("{")
+            self.expect("]")
+            self.expect("{")
             labels = self.list_until("}")
-            self.next(";")
+            self.expect(";")
             if count != str(len(labels)) or len({*labels}) < len(labels):
                 raise self.error(f"{name} has {count} different levels, but {len(labels)} are named.")
             self.labels[name] = tuple(labels)
@@ -125,7 +112,7 @@ class _Reader:
             raise self.error(f"The variable {name} has no type.")
 
     def probability(self) -> None:
-        self.next("(")
+        self.expect("(")
         child, parents = self.known(self.next()), []
         separator = self.next()
         if separator == "|":
@@ -136,8 +123,8 @@ class _Reader:
             raise self.error(f"There are two tables of {child}; the first is on line {self.lines[child]}.")
         if len({child, *parents}) < 1 + len(parents):
             raise self.error(f"The table of {child} names a variable twice.")
-        self.lines[child] = self.tokens[self.place - 1][0]
-        self.next("{")
+        self.lines[child] = self.line
+        self.expect("{")
         shape = [len(self.labels[name]) for name in (*parents, child)]
         table = np.full(shape, np.nan)
         while (token := self.next()) != "}":

@@ -120,19 +120,22 @@ def open_text(path: str | Path) -> Text:
 
 
 class Words:
-    """The words of a file one after another, with the line of each."""
+    """The words of a file one after another, with the line of each; by default those between spaces."""
 
-    def __init__(self, text: Text):
-        self.text = text
-        self.words = [(number, word) for number, line in enumerate(text.lines, 1) for word in line.split()]
-        self.place = 0
+    def __init__(self, text: Text, words: Sequence[tuple[int, str]] | None = None):
+        spaced = ((number, word) for number, line in enumerate(text.lines, 1) for word in line.split())
+        self.text, self.words, self.place = text, list(spaced if words is None else words), 0
+
+    @property
+    def line(self) -> int:
+        """Of the last word that was read."""
+        return self.words[max(self.place - 1, 0)][0] if self.words else 1
 
     def error(self, message: str) -> ValueError:
         """At the line of the last word that was read."""
-        number = self.words[min(max(self.place - 1, 0), len(self.words) - 1)][0]
-        return self.text.error(number, message)
+        return self.text.error(self.line, message)
 
-    def next(self, what: str) -> str:
+    def next(self, what: str = "more") -> str:
         """The next word."""
         if self.place >= len(self.words):
             raise self.error(f"The file ends where {what} was expected.")
