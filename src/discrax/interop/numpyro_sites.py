@@ -1,17 +1,16 @@
 """The discrete sites of a NumPyro model as one space: every element of every site is a site of ours."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, Integer
+from jaxtyping import Array, Bool, Float, Integer
 
 from discrax.core.extras import import_extra
-from discrax.core.space import Binary, Categorical, Space
+from discrax.core.space import Space
 from discrax.core.target import (
     Evaluation,
     ExactRatios,
@@ -25,6 +24,7 @@ from discrax.core.target import (
     value_and_changes,
 )
 from discrax.interop.multilinear import Choice, NotMultilinear, Table, multilinear
+from discrax.interop.variables import Variables
 
 _SITES_TRIED = 64
 _WHAT = "discrax.interop.numpyro needs"
@@ -33,47 +33,18 @@ handlers = import_extra("numpyro.handlers", _WHAT, "numpyro")
 init_to_sample = import_extra("numpyro.infer", _WHAT, "numpyro").init_to_sample
 
 
-@dataclass(frozen=True, eq=False)  # compared, as a static field, by identity
-class Sites:
-    """Where each discrete site of a model lies among the sites of a space."""
-
-    names: tuple[str, ...]
-    shapes: tuple[tuple[int, ...], ...]
-    lows: tuple[Int[np.ndarray, "..."], ...]  # the smallest value of each element
-    counts: tuple[Int[np.ndarray, "..."], ...]  # how many values it may have
-
-    @property
-    def space(self) -> Space:
-        """All elements in a row: `Binary` where each has two values, else `Categorical`."""
-        counts = np.concatenate([count.reshape(-1) for count in self.counts])
-        return Binary(len(counts)) if (counts == 2).all() else Categorical(len(counts), counts)
-
-    def values(self, x: Integer[Array | np.ndarray, "*batch n"]) -> dict[str, Array]:
-        """The values of the sites, of shape (*batch, *shape of the site), from codes."""
-        ends, batch = np.cumsum([count.size for count in self.counts]), x.shape[:-1]
-        pieces = jnp.split(jnp.asarray(x), ends[:-1], axis=-1)
-        parts, dtype = zip(self.names, pieces, self.shapes, self.lows, strict=True), jnp.result_type(int)
-        return {
-            name: piece.reshape(*batch, *shape).astype(dtype) + np.broadcast_to(low, (*batch, *shape)).astype(dtype)
-            for name, piece, shape, low in parts
-        }
-
-    def codes(self, values: Mapping[str, Array]) -> Integer[Array, " n"]:
-        """The codes of values of the sites."""
-        parts = zip(self.names, self.lows, strict=True)
-        flat = [(jnp.asarray(values[name]).astype(jnp.int32) - low).reshape(-1) for name, low in parts]
-        return jnp.concatenate(flat).astype(self.space.dtype)
+class Sites(Variables):
+    """The discrete sites of a model."""
 
     def tables(self, e: Float[Array, "..."]) -> dict[str, Table]:
         """The sites at the embedding of a state, each element with all of its values."""
-        weights = jnp.stack([1 - e, e], axis=-1) if e.ndim == 1 else e
-        tables, first = {}, 0
-        for name, shape, low, count in zip(self.names, self.shapes, self.lows, self.counts, strict=True):
-            end, levels = first + count.size, int(count.max())
-            who = np.arange(first, end).reshape(shape)
-            mine = weights[first:end, :levels].reshape(*shape, levels)
-            tables[name] = Table(jnp.asarray(low[..., None] + np.arange(levels)), (Choice(who, mine),))
-            first = end
+        weights = self.split(self.one_hot(e))
+        numbers = self.split(np.arange(self.space.num_sites))
+        tables = {}
+        for name, who, low, count, mine in zip(self.names, numbers, self.lows, self.counts, weights, strict=True):
+            levels = int(count.max())
+            values = jnp.asarray(low[..., None] + np.arange(levels))
+            tables[name] = Table(values, (Choice(who, mine[..., :levels]),))
         return tables
 
     def has_form(self, log_density: Callable[[dict[str, Array]], Array]) -> bool:
@@ -149,7 +120,7 @@ def find_sites(model: Callable, args: Sequence[Any], kwargs: Mapping[str, Any]) 
                 f"Every element of a discrete site must have two values at least, but one of {name!r} has "
                 f"{int(count.min())}; condition the model on what is known, by numpyro.handlers.condition."
             )
-    return Sites(names, tuple(low.shape for low in lows), lows, counts), others
+    return Sites(names, lows, counts), others
 
 
 def _is_ours(site: Any) -> bool:

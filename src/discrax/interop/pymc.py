@@ -10,7 +10,6 @@
 Both read the model through PyTensor's JAX backend, with a gradient by the discrete variables: see `pymc_model`.
 """
 
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -25,8 +24,7 @@ from discrax.core.checks import describe, whole
 from discrax.core.extras import import_extra
 from discrax.core.kernel import Kernel, State, rated_knob, replaced
 from discrax.core.metropolis import select
-from discrax.core.space import Space
-from discrax.core.target import Target
+from discrax.core.target import AppliedTarget, Target
 from discrax.interop.pymc_model import backend, block_of, conditional
 from discrax.samplers import build_kernel, get_sampler
 from discrax.sampling.checks import check_gradient
@@ -55,7 +53,7 @@ def from_model(model: Any = None) -> Target:
             "with pm.sample(step=DiscraxStep()), or integrate them out."
         )
     log_prob = conditional(model, discrete)
-    return Target.from_log_prob(lambda e: log_prob(e, ()), block_of(model, discrete).space)
+    return Target.from_log_prob(lambda e: log_prob((), e), block_of(model, discrete).space)
 
 
 def values_of(model: Any, codes: Integer[np.ndarray, "*batch n"]) -> dict[str, Integer[np.ndarray, "..."]]:
@@ -65,17 +63,6 @@ def values_of(model: Any, codes: Integer[np.ndarray, "*batch n"]) -> dict[str, I
     """
     model = _checked(model)
     return block_of(model, _discrete(model)).values(codes)
-
-
-class _Conditional(Target):
-    """The discrete variables given the others, whose values are leaves."""
-
-    space: Space
-    others: tuple[Array, ...]
-    function: Callable = eqx.field(static=True)
-
-    def log_prob(self, e: Float[Array, "..."]) -> Float[Array, ""]:
-        return self.function(e, self.others)
 
 
 class DiscraxStep(_steps.BlockedStep):
@@ -165,9 +152,11 @@ class DiscraxStep(_steps.BlockedStep):
     def _ready(self, others: tuple[np.ndarray, ...]) -> Kernel:
         """The kernel with room for its present scale."""
         if self._target is None:
-            self._target = _Conditional(self.block.space, (), conditional(self.model, self.variables))
+            self._target = AppliedTarget(
+                params=(), apply=conditional(self.model, self.variables), space=self.block.space
+            )
         if self._kernel is None:
-            target = replaced(self._target, others=tuple(map(jnp.asarray, others)))
+            target = replaced(self._target, params=tuple(map(jnp.asarray, others)))
             kernel = build_kernel(self.sampler, target)
             if not kernel.is_exact:
                 raise ValueError(f"A step method samples the model's own law, but {type(kernel).__name__} another one.")
@@ -183,7 +172,7 @@ class DiscraxStep(_steps.BlockedStep):
 
 @eqx.filter_jit
 def _advance(
-    target: _Conditional,
+    target: AppliedTarget,
     kernel: Kernel,
     others: tuple[np.ndarray, ...],
     x: Integer[np.ndarray, " n"],
@@ -193,7 +182,7 @@ def _advance(
     num_steps: int,
 ) -> tuple[Integer[Array, " n"], Memory | None, Float[Array, ""], Float[Array, ""]]:
     """`num_steps` steps of one chain: where it is, what tuning remembers, the mean acceptance and the way it made."""
-    target = replaced(target, others=others)
+    target = replaced(target, params=others)
     key, is_on = jax.random.wrap_key_data(jnp.asarray(bits), impl="threefry2x32"), jnp.asarray(is_tuning)
     adapter = None if memory is None else AcceptanceRate().plan(target, kernel, num_steps)
 

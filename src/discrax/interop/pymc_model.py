@@ -18,7 +18,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -26,65 +26,28 @@ import numpy as np
 from jaxtyping import Array, Float, Integer
 
 from discrax.core.extras import import_extra
-from discrax.core.space import Binary, Categorical, Space
+from discrax.interop.variables import Variables
 
 _LARGEST = 1e6  # of a log-probability in a gradient, where -inf would make NaN of 0 * -inf
 
 
-class Block(NamedTuple):
-    """Discrete variables that are sampled together: their sites lie one after another in a flat space."""
-
-    names: tuple[str, ...]
-    lows: tuple[Integer[np.ndarray, "..."], ...]  # of the shape of the variable: the least value of each site
-    counts: tuple[Integer[np.ndarray, "..."], ...]  # and how many values it has, without a gap
-
-    @property
-    def space(self) -> Space:
-        """Binary where every site has two values, else Categorical."""
-        counts = np.concatenate([each.reshape(-1) for each in self.counts])
-        return Binary(len(counts)) if (counts == 2).all() else Categorical(len(counts), counts)
-
-    @property
-    def places(self) -> list[slice]:
-        """Where the sites of each variable lie."""
-        ends = np.cumsum([low.size for low in self.lows]).tolist()
-        return [slice(end - low.size, end) for low, end in zip(self.lows, ends, strict=True)]
-
-    def split(self, flat: Array) -> list[Array]:
-        """An array with a flat axis of sites first, variable by variable, in the variables' shapes."""
-        parts = zip(self.lows, self.places, strict=True)
-        return [flat[place].reshape((*low.shape, *flat.shape[1:])) for low, place in parts]
-
-    def codes(self, point: dict[str, np.ndarray]) -> Integer[np.ndarray, " n"]:
-        """The state of a point of PyMC."""
-        named = zip(self.names, self.lows, strict=True)
-        return np.concatenate([np.ravel(point[name] - low) for name, low in named]).astype(self.space.dtype)
-
-    def values(self, codes: Integer[np.ndarray, "*batch n"]) -> dict[str, Integer[np.ndarray, "..."]]:
-        """The variables' values by name, each of shape (*batch, *shape), from codes such as draws."""
-        codes = np.asarray(codes, np.int64)
-        parts = zip(self.lows, self.places, strict=True)
-        values = [codes[..., place].reshape((*codes.shape[:-1], *low.shape)) + low for low, place in parts]
-        return dict(zip(self.names, map(np.asarray, values), strict=True))
-
-
-def block_of(model: Any, variables: Sequence[Any]) -> Block:
+def block_of(model: Any, variables: Sequence[Any]) -> Variables:
     """The sites of these random variables of a model; a ValueError that says which one has no finite support."""
     supports = [_support(model, variable) for variable in variables]
     names = tuple(model.rvs_to_values[variable].name for variable in variables)
-    return Block(names, tuple(low for low, _ in supports), tuple(high - low + 1 for low, high in supports))
+    return Variables(names, tuple(low for low, _ in supports), tuple(high - low + 1 for low, high in supports))
 
 
-def conditional(model: Any, variables: Sequence[Any]) -> Callable[[Float[Array, "..."], Sequence[Array]], Array]:
-    """log p(variables | others) up to a constant: a function of the embedding and of the others' values.
+def conditional(model: Any, variables: Sequence[Any]) -> Callable[[Sequence[Array], Float[Array, "..."]], Array]:
+    """log p(variables | others) up to a constant: a function of the others' values and of the embedding.
 
     The others are the model's remaining `value_vars`, in their order and as PyMC samples them, that is transformed.
     """
     block, graphs = block_of(model, variables), _Graphs(model, variables)
     *own, rest = graphs.functions()
 
-    def log_prob(e: Float[Array, "..."], others: Sequence[Array]) -> Float[Array, ""]:
-        one_hot = jnp.stack([1 - e, e], axis=-1) if block.space.has_two_levels and e.ndim == 1 else e
+    def log_prob(others: Sequence[Array], e: Float[Array, "..."]) -> Float[Array, ""]:
+        one_hot = block.one_hot(e)
         codes = jax.lax.stop_gradient(jnp.argmax(one_hot, axis=-1))
         z = [part + low for part, low in zip(block.split(codes), block.lows, strict=True)]
         d = [
@@ -103,10 +66,10 @@ def conditional(model: Any, variables: Sequence[Any]) -> Callable[[Float[Array, 
             total = total + jnp.sum(function(*z, *d, *others)[0]) + jnp.sum(table * d[i])
         return total.astype(e.dtype)
 
-    def quiet(e: Float[Array, "..."], others: Sequence[Array]) -> Float[Array, ""]:
+    def quiet(others: Sequence[Array], e: Float[Array, "..."]) -> Float[Array, ""]:
         with warnings.catch_warnings():  # PyTensor asks for double precision, which JAX may have been told not to use
             warnings.filterwarnings("ignore", message="(?s).*requested dtype.*", category=UserWarning)
-            return log_prob(e, others)
+            return log_prob(others, e)
 
     return quiet
 
