@@ -5,11 +5,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from discrax.bench.execute import run
 from discrax.bench.execute.cells import run_cells, shape_key
 from discrax.bench.execute.run import plan
 from discrax.bench.execute.samplers import parse_samplers
 from discrax.bench.experiments.ess import scalars
 from discrax.bench.plan.cell import Budget, Cell, call, load_file, resolve
+from discrax.bench.plan.measure import target_of
 from discrax.bench.plan.suite import Size, Table, aliases, find, shipped_suites
 
 HERE = Path(__file__).parent
@@ -154,3 +156,13 @@ def test_statistics_are_shared_functions():
     assert scalars("sum", (2, 2), 3)(np.array([[1, 0], [2, 1]], np.int8)).tolist() == [4]
     with pytest.raises(ValueError, match="'distance' or 'sum'"):
         scalars("mean", (4,), 2)
+
+
+def test_batches_of_workers_that_share_a_gpu_are_smaller(monkeypatch):
+    cells = [make_cell(seed=seed) for seed in range(8)]
+    codes = cells[0].budget.num_chains * target_of(cells[0].target).space.num_sites
+    monkeypatch.setattr(run, "_MOST_TOGETHER", codes)
+    monkeypatch.setattr(run, "_MOST_ELSEWHERE", 8 * codes)
+    monkeypatch.setattr(run.jax, "default_backend", lambda: "gpu")
+    for num_sharing, size in ((1, 8), (4, 2), (100, 1)):
+        assert {len(job[0]) for job in plan(cells, together=True, in_process=True, num_sharing=num_sharing)} == {size}

@@ -23,7 +23,7 @@ import jax
 from discrax.bench.execute import store
 from discrax.bench.execute.cells import BEGUN, begun_folder, run_cells, shape_key
 from discrax.bench.execute.display import Display
-from discrax.bench.execute.executors import Executor, get_executor
+from discrax.bench.execute.executors import Executor, InProcess, Pool, get_executor
 from discrax.bench.execute.program import program_of
 from discrax.bench.execute.request import Request, make_request, requests_of
 from discrax.bench.execute.small_targets import prove
@@ -41,7 +41,7 @@ from discrax.core.interrupts import Interrupts
 Batch = tuple[Cell, ...]  # one compiled program
 Job = tuple[Batch, ...]  # one after another on one worker
 IfChanged = Literal["refuse", "again", "keep"]
-_MOST_TOGETHER = {"cpu": 2_000_000}  # codes of all chains of a batch; a CPU has caches to fill
+_MOST_TOGETHER = 2_000_000  # codes of all chains of a batch; a CPU has caches to fill
 _MOST_ELSEWHERE = 30_000_000
 
 
@@ -120,7 +120,9 @@ def run_suites(
                     _prove_foreign(request, [cell for cell in cells if cell.id not in done])
                 find_aside = partial(cells_aside, folder, cells, of_any_program=if_changed == "keep")
                 aside = {cell.id for cell in find_aside()} - set(done)
-                jobs = _remaining_jobs(plan(cells, together, executor.name == "in-process"), done, aside)
+                jobs = _remaining_jobs(
+                    plan(cells, together, executor.name == "in-process", _num_sharing(executor)), done, aside
+                )
             _write_about(folder, requests)
             is_alone = executor.name == "in-process" and getattr(executor, "workers", 1) == 1
             with Display(cells, done, stale, progress) as display:
@@ -239,10 +241,12 @@ def default_folder(names: Sequence[str], size: Size, budget: Mapping[str, int] =
     return Path("runs") / "-".join([stem, size, *(f"{name}={value}" for name, value in budget.items())])
 
 
-def plan(cells: Iterable[Cell], together: bool, in_process: bool) -> list[Job]:
+def plan(cells: Iterable[Cell], together: bool, in_process: bool, num_sharing: int = 1) -> list[Job]:
     """Batches of cells of one shape, and jobs of batches.
 
     Other processes do not see what this one compiled, so there a job is all cells of one sampler on one kind of target.
+    Batches of `num_sharing` workers that share a GPU are smaller: they fill it together, and when the run is ended a
+    batch that is not done is lost.
     """
     batches: list[Batch] = []
     groups: dict[Any, list[Cell]] = {}
@@ -252,7 +256,7 @@ def plan(cells: Iterable[Cell], together: bool, in_process: bool) -> list[Job]:
             batches.append((cell,))
         else:
             groups.setdefault(key, []).append(cell)
-    most = _MOST_TOGETHER.get(jax.default_backend(), _MOST_ELSEWHERE)
+    most = _MOST_TOGETHER if jax.default_backend() == "cpu" else max(_MOST_TOGETHER, _MOST_ELSEWHERE // num_sharing)
     for group in groups.values():
         codes = group[0].budget.num_chains * target_of(group[0].target).space.num_sites
         count = max(1, most // codes)
@@ -263,6 +267,11 @@ def plan(cells: Iterable[Cell], together: bool, in_process: bool) -> list[Job]:
     for batch in batches:
         jobs.setdefault((batch[0].target.address, batch[0].sampler, batch[0].budget), []).append(batch)
     return [tuple(job) for job in jobs.values()]
+
+
+def _num_sharing(executor: Executor) -> int:
+    """How many workers share the first GPU."""
+    return 1 if getattr(executor, "gpus", ()) or not isinstance(executor, InProcess | Pool) else executor.workers
 
 
 class Outcome(NamedTuple):
