@@ -1,5 +1,6 @@
 """The command line: mistakes are sentences with exit code 1, faults of the program keep their traceback."""
 
+import inspect
 import json
 import os
 import signal
@@ -14,9 +15,12 @@ import pytest
 
 import discrax
 from discrax import cli
+from discrax.bench.commands import commands as bench_commands
 from discrax.core import interrupts
 from discrax.core.seeds import key_of
 from discrax.voice import Voice
+
+HERE = Path(__file__).parent
 
 pytest.importorskip("tyro")
 
@@ -234,3 +238,30 @@ def test_what_is_no_text_does_not_go_to_a_pipe(monkeypatch, tmp_path, line):
     monkeypatch.chdir(tmp_path)
     assert "- cannot be written: what is made here does not go to standard output" in ends(monkeypatch, *line.split())
     assert not list(tmp_path.iterdir())
+
+
+def test_every_command_can_be_quiet_and_speak_json():
+    places = [place for name, (place, _) in cli.COMMANDS.items() if name not in ("bench", "stochastic", "completion")]
+    functions = [cli._load(place) for place in (*places, *cli.STOCHASTIC.values())]
+    for command in (*functions, *bench_commands().values()):
+        assert isinstance(inspect.signature(command).parameters["voice"].default, Voice), command
+
+
+def test_commands_of_the_benchmark_speak_json_or_nothing(monkeypatch, capsys, tmp_path):
+    suite, folder, rows = str(HERE / "bench" / "tiny_suite.py"), str(tmp_path / "run"), str(tmp_path / "rows.parquet")
+
+    def found(*line: str):
+        return json.loads(outcome(monkeypatch, capsys, "bench", *line, "--json"))
+
+    run = found("run", suite, "--out", folder)
+    assert (run["ok"], run["failed"], run["is_complete"]) == (4, 1, True) and all(
+        Path(page).exists() for page in run["pages"]
+    )
+    assert found("report", folder) == run["pages"]
+    assert found("export", folder, rows) == {"path": rows, "bytes": Path(rows).stat().st_size}
+    comparison = found("compare", folder, rows)
+    assert comparison["differences"]
+    assert comparison["only_a"] == []
+    assert found("leaderboard", rows, "--out", str(tmp_path / "ranks"))
+    for line in (("report", folder), ("compare", folder, rows), ("leaderboard", rows, "--out", str(tmp_path))):
+        assert outcome(monkeypatch, capsys, "bench", *line, "--quiet") == ""

@@ -2,7 +2,8 @@
 
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -47,6 +48,7 @@ def run(
     retry_failed: bool = False,
     if_changed: Literal["refuse", "again", "keep"] = "refuse",
     data: Path | None = None,
+    voice: Voice = Voice(),  # noqa: B008
 ) -> None:
     """Runs suites and writes their report. The same command again goes on where it stopped, be it by Ctrl-C.
 
@@ -72,6 +74,7 @@ def run(
         if_changed: Whether to refuse to go on with cells that another version of their code made, to run them again,
             or to keep them beside the new ones.
         data: The folder with data sets such as MNIST; by default the environment variable DISCRAX_DATA.
+        voice: What is printed.
     """
     from discrax.bench.execute.executors import get_executor
     from discrax.bench.execute.run import default_folder, run_suites
@@ -94,10 +97,11 @@ def run(
     asked = {"samplers": sampler, "tasks": task, "only": only, "budget": budget, "seeds": seeds, "check": not unchecked}
     how = {"together": together, "retry_failed": retry_failed, "if_changed": if_changed}
     report = run_suites(suites, size, out=folder, executor=chosen, **asked, **how)
-    print(report)
-    if report.ok + report.failed:
-        for path in write_report(folder):
-            print(path)
+    voice.say(report)
+    pages = write_report(folder) if report.ok + report.failed else ()
+    for path in pages:
+        voice.say(path)
+    voice.give(report._asdict() | {"pages": list(pages)})
     if not report.is_complete:
         raise SystemExit(1)
 
@@ -115,40 +119,52 @@ def _assignments(name: str, texts: tuple[str, ...]) -> dict[str, Any]:
     return found
 
 
-def report(folder: Path, /, out: Path | None = None) -> None:
+def report(folder: Path, /, out: Path | None = None, voice: Voice = Voice()) -> None:  # noqa: B008
     """Writes the HTML page and the Markdown tables of a run.
 
     Args:
         folder: Of the run, or its rows in one file (`discrax bench export`).
         out: Where to write them; by default into the run.
+        voice: What is printed.
     """
     from discrax.bench.report.write import write_report
 
-    for path in write_report(folder, out):
-        print(path)
+    _name_files(write_report(folder, out), voice)
 
 
-def compare(first: Path, second: Path, /) -> None:
+def _name_files(paths: Iterable[Path], voice: Voice) -> None:
+    written = list(paths)
+    voice.give(written)
+    for path in written:
+        voice.say(path)
+
+
+def compare(first: Path, second: Path, /, voice: Voice = Voice()) -> None:  # noqa: B008
     """Compares two runs, cell by cell.
 
     Args:
         first: A run: a folder, or its rows in one file (`discrax bench export`).
         second: Another.
+        voice: What is printed.
     """
     from rich.console import Console
 
     from discrax.bench.report.compare import compare_runs
 
-    Console().print(compare_runs(first, second))
+    found = compare_runs(first, second)
+    voice.give(asdict(found))
+    if voice.speaks:
+        Console().print(found)
 
 
-def export(folder: Path, out: Path, /, suites: tuple[str, ...] = ()) -> None:
+def export(folder: Path, out: Path, /, suites: tuple[str, ...] = (), voice: Voice = Voice()) -> None:  # noqa: B008
     """Writes the rows of a run to one small file, which `report` and `compare` read as a run.
 
     Args:
         folder: Of the run.
         out: A .parquet file; a .csv file is for others to read, and "-" prints such a one.
         suites: Of the run those to write; all by default.
+        voice: What is printed.
     """
     from discrax.bench.execute import store
     from discrax.bench.execute.request import part_of
@@ -159,20 +175,26 @@ def export(folder: Path, out: Path, /, suites: tuple[str, ...] = ()) -> None:
             sys.stdout.write(store.export(folder, Path(place) / "rows.csv", about, cells).read_text())
         return
     path = store.export(folder, out, about, cells)
-    print(f"{path}: {path.stat().st_size / 1e6:.2f} MB")
+    voice.give({"path": path, "bytes": path.stat().st_size})
+    voice.say(f"{path}: {path.stat().st_size / 1e6:.2f} MB")
 
 
-def leaderboard(runs: Annotated[tuple[Path, ...], tyro.conf.Positional], /, out: Path = Path("leaderboard")) -> None:
+def leaderboard(
+    runs: Annotated[tuple[Path, ...], tyro.conf.Positional],
+    /,
+    out: Path = Path("leaderboard"),
+    voice: Voice = Voice(),  # noqa: B008
+) -> None:
     """Ranks all samplers over all tasks of one or more runs: a page with filters, Markdown and CSV.
 
     Args:
         runs: Folders of runs.
         out: The folder to write to.
+        voice: What is printed.
     """
     from discrax.bench.report.leaderboard import write_leaderboard
 
-    for path in write_leaderboard(runs, out):
-        print(path)
+    _name_files(write_leaderboard(runs, out), voice)
 
 
 def commands() -> dict[str, Callable[..., None]]:
