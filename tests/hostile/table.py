@@ -293,6 +293,9 @@ COMMANDS = """
 demo --side:size=4 --coupling:number=0.3 --num-chains:size=2 --num-warmup:count0=4 --num-samples:size=4
     --out:out_folder=demo
 samplers
+doctor
+completion shell!:choice=bash
+data folder!:in_folder={bench_folder}
 solve maxcut {graph_file} --steps:count=4 --chains:size=2 --search:choice=sites --schedule:choice=auto
     --rounds:count=2 --reheat:probability=0.1 --seed:seed=0 --out:out_file=solution.json --plot:out_file=plot.png
     --folder:out_folder=search
@@ -324,6 +327,10 @@ bench list size!:choice=QUICK
 bench run suites!:in_file={suite_file} --quick --out:out_folder={bench_folder} --executor:choice=in-process
     --workers:count=1
 bench run suites!:choice={suite_file} --quick --out:out_folder=own_run --sampler:choice={kernel_file}:TwoFlips
+bench run {suite_file} --quick --out:out_folder=part_run --only:choice=task=bernoulli --set:choice=steps=20
+    --seeds:count=1 --if-changed:choice=refuse --data:in_folder={bench_folder}
 bench report folder!:in_folder={bench_folder} --out:out_folder=report_out
 bench compare first!:in_folder={bench_folder} second!:in_folder={bench_folder}
+bench export folder!:in_folder={bench_folder} out!:out_file=rows.parquet --suites:choice={suite_file}
+bench leaderboard runs!:in_folder={bench_folder} --out:out_folder=ranks
 """

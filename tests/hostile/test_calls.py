@@ -7,6 +7,8 @@ Calls are made in a process of their own, without the type checks of the tests: 
 import pytest
 
 import discrax as dx
+from discrax import cli
+from discrax.bench.commands import commands as bench_commands
 from hostile import run as hostile_run
 from hostile import verdict
 from hostile.calls import honest_calls, kinds
@@ -30,8 +32,13 @@ def test_hostile_calls_end_in_a_result_or_a_sentence():
 
 def test_there_are_many_kinds_of_calls():
     assert len({kind.name for kind in kinds()}) >= 300
-    commands = {honest.function.split()[0] for honest in honest_calls() if honest.is_command}
-    assert commands == {"demo", "samplers", "solve", "train", "sample", "infill", "stochastic", "bench"}
+
+
+def test_every_command_is_called():
+    called = [honest.function.split() for honest in honest_calls() if honest.is_command]
+    assert {words[0] for words in called} == set(cli.COMMANDS)
+    assert {words[1] for words in called if words[0] == "stochastic"} == set(cli.STOCHASTIC)
+    assert {words[1] for words in called if words[0] == "bench"} == set(bench_commands())
 
 
 def test_every_public_function_is_called():

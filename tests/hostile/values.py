@@ -269,7 +269,7 @@ _COMMAND_WHOLE = (
     Class("negative", _whole(-(10**9), -1), True),
     _text("complex", "1j"),
 )
-_COMMAND_PATHS = (_text("impossible path", "x" * 5000, "{graph_file}/x", "loop/x"),)
+_COMMAND_PATHS = (_text("impossible path", "x" * 5000, "{graph_file}/x", "{link_loop}/x"),)
 
 COMMAND_KINDS: dict[str, tuple[Class, ...]] = {
     "count": (*_COMMAND_WHOLE, _text("zero", "0")),

@@ -254,9 +254,8 @@ def test_commands_of_the_benchmark_speak_json_or_nothing(monkeypatch, capsys, tm
         return json.loads(outcome(monkeypatch, capsys, "bench", *line, "--json"))
 
     run = found("run", suite, "--out", folder)
-    assert (run["ok"], run["failed"], run["is_complete"]) == (4, 1, True) and all(
-        Path(page).exists() for page in run["pages"]
-    )
+    assert (run["ok"], run["failed"], run["is_complete"]) == (4, 1, True)
+    assert all(Path(page).exists() for page in run["pages"])
     assert found("report", folder) == run["pages"]
     assert found("export", folder, rows) == {"path": rows, "bytes": Path(rows).stat().st_size}
     comparison = found("compare", folder, rows)
