@@ -19,16 +19,18 @@ its gradient.
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import Any, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Integer
+from numpy.typing import ArrayLike
 
 from discrax.core.checks import describe, in_words, leaf_number
 from discrax.core.closures import capture
+from discrax.core.conditioning import freeze_sites, with_space
 from discrax.core.levels import at_level, bar_missing, is_level
 from discrax.core.space import Space, check_space
 
@@ -79,6 +81,13 @@ class Target(eqx.Module):
         check_space(space)
         check_log_prob(lambda e: apply(params, e), space)
         return AppliedTarget(params=jax.tree.map(_as_leaf, params), apply=apply, space=space)
+
+    def condition_on(self, known: ArrayLike, codes: ArrayLike) -> Self:
+        """The law of the other sites where those of the mask `known` have their `codes`: they are frozen.
+
+        Both have the shape of a state; what `codes` holds where nothing is known means nothing.
+        """
+        return with_space(self, self.space, freeze_sites(self.space, known, codes))
 
 
 def _as_leaf(value: Any) -> Any:

@@ -18,6 +18,7 @@ from jaxtyping import Array, Float, Int, Integer
 from numpy.typing import ArrayLike
 
 from discrax.core.checks import as_array, describe, real_array
+from discrax.core.conditioning import freeze_sites
 from discrax.core.levels import at_level, bar_missing
 from discrax.core.space import Categorical
 from discrax.core.sparse import colour_groups, compress_rows, pad_rows
@@ -75,7 +76,7 @@ class FactorGraph(ExactRatios, LocalChanges, Coloured, Factored):
         self.scopes = tuple(_check_scope(f, scope, space.num_sites) for f, scope in enumerate(scopes))
         logs = [self._check_table(f, table, in_logs) for f, table in enumerate(tables)]
         self._lay_out(logs)
-        self.space = space if not evidence else self._clamp(evidence)
+        self.space = space if not evidence else freeze_sites(space, *self._known(evidence))
 
     def _lay_out(self, logs: list[Float[np.ndarray, "..."]]) -> None:
         n, num_factors = len(self.num_levels), len(logs)
@@ -135,19 +136,17 @@ class FactorGraph(ExactRatios, LocalChanges, Coloured, Factored):
         return int(level)
 
     def given(self, evidence: Mapping[Any, Any]) -> "FactorGraph":
-        """The law of the other variables where some are known: `{name: label or code}`. They are frozen sites."""
+        """The law of the other variables where some are known, `{name: label or code}`: they are frozen sites."""
         if not isinstance(evidence, Mapping):
             raise TypeError(f"Evidence is a dict of names and levels, but got {describe(evidence)}.")
-        return eqx.tree_at(
-            lambda graph: graph.space, self, self._clamp(evidence), is_leaf=lambda x: isinstance(x, Categorical)
-        )
+        return self.condition_on(*self._known(evidence)) if evidence else self
 
-    def _clamp(self, evidence: Mapping[Any, Any]) -> Categorical:
+    def _known(self, evidence: Mapping[Any, Any]) -> tuple[np.ndarray, np.ndarray]:
+        """A mask of the sites that are known, and their codes."""
         known = {self.site(name): self.code(name, level) for name, level in evidence.items()}
         mask, codes = np.zeros(len(self.names), bool), np.zeros(len(self.names), np.int64)
         mask[list(known)], codes[list(known)] = True, list(known.values())
-        return Categorical(len(self.names), np.array(self.num_levels), frozen=mask if known else None,
-                           frozen_codes=codes if known else None)  # fmt: skip
+        return mask, codes
 
     def marginals(self, draws: Integer[np.ndarray, "..."]) -> dict[Hashable, Float[np.ndarray, " levels"]]:
         """How often each level of each variable is met in draws `(..., n)`."""
