@@ -6,8 +6,8 @@ A state is kept together with its estimate, log p = log phi(psi(x, xi)) by the m
     log q = log phi(psi(y, xi'));    log A = log q - log p;    accepted, (x, log p) becomes (y, log q)
 
 Where phi(psi) is an unbiased estimate of pi (phi the identity: quenched models), pi is exactly invariant, however noisy
-the estimates are. Where phi = exp (data, costs) it is that of E exp(psi), which is pi exp(variance of psi / 2) for normal
-noise: biased. Noise costs moves: an estimate that is too high by chance holds the chain until another one is as high.
+the estimates are. Where phi = exp (data, costs), E exp(psi) is, which for normal noise is pi exp(variance of psi / 2):
+biased. Noise costs moves: an estimate that is too high by chance holds the chain until another one is as high.
 
 The first step stays, and estimates pi where the chain begins.
 """

@@ -17,8 +17,8 @@ from discrax.samplers.gibbs import gibbs
 from discrax.samplers.langevin import DMALA, DULA, DLPTrace
 from discrax.samplers.locally_balanced import GWG, PAS
 from discrax.samplers.ordinal import MHUniform, OrdinalGWG
-from discrax.samplers.random_walk import RandomWalk
 from discrax.samplers.pseudo_marginal import PseudoMarginal
+from discrax.samplers.random_walk import RandomWalk
 from discrax.samplers.stochastic import SGDLD, LocalSearch, MinibatchGibbs
 from discrax.samplers.swap import Swap, UniformSwap
 

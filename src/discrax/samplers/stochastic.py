@@ -23,8 +23,8 @@ since then the cache of a state holds ever more mini-batches. Without the cache 
   for k h_t / Z by all its mini-batches; its other draws have weight 0. In the limit it is the same.
 
 Beside it, for comparison: `local_search` goes to the neighbour with the largest cached r_z if that is above 1, and
-`minibatch_gibbs` draws one site from its conditional by one mini-batch, which is biased. Metropolis with estimates is in
-`pseudo_marginal`.
+`minibatch_gibbs` draws one site from its conditional by one mini-batch, which is biased. (Metropolis with estimates has
+a file of its own, pseudo_marginal.py.)
 
 A step goes where the last one decided, draws a mini-batch there, and decides where to go next. So the weight of the
 state after a step is known, and is that state's; the very first step stays.

@@ -13,12 +13,17 @@ def test_the_largest_rhat_is_that_of_the_site_that_mixes_worst():
     generator = np.random.default_rng(0)
     draws = (generator.random((4, 500, 3)) < 0.5).astype(np.int8)
     weights = np.full((4, 500), 1 / 500)
-    assert stochastic_sampling._largest_rhat(draws, weights) == pytest.approx(1, abs=0.02)
+    largest, num_infinite = stochastic_sampling._largest_rhat(draws, weights)
+    assert largest == pytest.approx(1, abs=0.02)
+    assert num_infinite == 0
     draws[..., 2] = generator.random((4, 500)) < np.array([0.1, 0.1, 0.9, 0.9])[:, None]
-    assert stochastic_sampling._largest_rhat(draws, weights) > 1.5
+    largest, num_infinite = stochastic_sampling._largest_rhat(draws, weights)
+    assert 1.5 < largest < stochastic_sampling.LARGEST_RHAT
+    assert num_infinite == 0
     draws[:2, :, 1], draws[2:, :, 1] = 0, 1
-    assert stochastic_sampling._largest_rhat(draws, weights) is None  # chains that froze, at both levels
-    assert stochastic_sampling._largest_rhat(np.zeros((4, 500, 3), np.int8), weights) is None
+    frozen = stochastic_sampling._largest_rhat(draws, weights)  # chains that froze, at both levels: it is shown
+    assert frozen == (stochastic_sampling.LARGEST_RHAT, 1)
+    assert stochastic_sampling._largest_rhat(np.zeros((4, 500, 3), np.int8), weights) == (None, 0)
 
 
 def test_total_variation_counts_weights():
