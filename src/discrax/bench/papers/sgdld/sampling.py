@@ -51,8 +51,8 @@ _DISTANCES = (
 @suite(
     "sgdld/figure02",
     "a quenched model whose law is known: with the cache the error falls with the step, without it stays; "
-    "the number behind a name is the batch size; Gibbs and the pseudo-marginal sampler, which is not in print and exact, "
-    "have no step",
+    "the number behind a name is the batch size; Gibbs and the pseudo-marginal sampler (exact, not in print) have no "
+    "step",
     *_DISTANCES,
 )
 def figure02(size: Size) -> Iterator[Cell]:
