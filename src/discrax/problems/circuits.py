@@ -88,21 +88,6 @@ class ApproximateCircuit(BatchRatios):
         generator = np.random.default_rng(whole("seed", seed, least=0))
         return ApproximateCircuit(generator.random(NUM_NODES) < 0.5, num_units, batch_size=batch_size)
 
-    @staticmethod
-    def from_tree(multiplies: Any, parents: Any, num_units: int, *, batch_size: int = 1) -> "ApproximateCircuit":
-        """A circuit whose nodes come in any order within their layers of 8, 4, 2 and 1; `parents` of all but the last.
-
-        Its nodes are put in the order in which the children of a node stand side by side.
-        """
-        multiplies, parents = np.asarray(multiplies), np.asarray(parents)
-        layer = order = np.array([NUM_NODES - 1])
-        for width in (2, 4, 8):
-            layer = np.concatenate([np.flatnonzero(parents == node) for node in layer])
-            if len(layer) != width:
-                raise ValueError(f"A circuit is a binary tree of layers of 8, 4, 2, 1, but the parents are {parents}.")
-            order = np.concatenate([layer, order])
-        return ApproximateCircuit(multiplies[order], num_units, batch_size=batch_size)
-
     @property
     def num_units(self) -> int:
         """How many are imprecise."""

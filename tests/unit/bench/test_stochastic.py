@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from discrax.bench.experiments import stochastic_sampling
+from discrax.bench.experiments import stochastic_costs, stochastic_sampling
 from discrax.bench.plan.cell import Budget, Cell, call
 
 
@@ -37,3 +37,13 @@ def test_total_variation_counts_weights():
     result.stats["weight"] = np.ones_like(result.stats["weight"])
     numbers = {each.metric: each.value for each in stochastic_sampling.total_variation().numbers(cell, result)}
     assert numbers["total_variation"] == pytest.approx(0.5 * np.abs(law - 1 / len(law)).sum())
+
+
+def test_a_tree_may_come_in_any_order():
+    parents = np.array([8, 9, 10, 11, 8, 9, 10, 11, 13, 12, 13, 12, 14, 14, -1])
+    order = stochastic_costs.side_by_side(parents)
+    assert sorted(order) == list(range(15))
+    for first, above in ((0, 8), (8, 12), (12, 14)):  # where a layer begins, and the one above it
+        for place in range(first, above):
+            assert parents[order[place]] == order[above + (place - first) // 2]
+    assert not np.array_equal(order, np.arange(15))

@@ -88,20 +88,6 @@ def test_inputs_and_errors_are_those_of_the_public_set():
     assert np.mean(np.asarray(xi.errors) > 0) == pytest.approx(0.5, abs=0.01)
 
 
-def test_a_tree_may_come_in_any_order():
-    """Two products of sums, once with neighbours side by side and once crossed over, have the same errors."""
-    parents = np.array([8, 9, 10, 11, 8, 9, 10, 11, 12, 12, 13, 13, 14, 14, -1])
-    multiplies = np.isin(np.arange(NUM_NODES), [8, 13])
-    circuit = ApproximateCircuit.from_tree(multiplies, parents, 1)
-    # 8's children 0 and 4 come first, then 9's, so 8 is node 8 and 13 is node 13 of the ordered tree as well.
-    np.testing.assert_array_equal(circuit.multiplies, multiplies)
-    first = np.arange(NUM_NODES) == 4
-    moved = ApproximateCircuit.from_tree(first, parents, 1)
-    np.testing.assert_array_equal(moved.multiplies, np.arange(NUM_NODES) == 1)  # beside node 0
-    with pytest.raises(ValueError, match="a binary tree of layers of 8, 4, 2, 1"):
-        ApproximateCircuit.from_tree(multiplies, np.full(NUM_NODES, 14), 1)
-
-
 def test_the_optimum_is_the_best_of_all():
     circuit = ApproximateCircuit(np.arange(NUM_NODES) == 14, 2)  # a product of two sums
     placements = circuit.placements()

@@ -15,7 +15,8 @@ A cell of circuits has many of them, and a chain in each; its measure is
     stored_placements  the set's own best ones, by the errors that it stores
     random_placements  the mean over all placements
 
-with the number relative_error, the mean over the circuits (`instances`) in percent. Placements are compared on draws that none of them was chosen by.
+with the number relative_error, the mean over the circuits (`instances`) in percent. Placements are compared on draws
+that none of them was chosen by.
 """
 
 import time
@@ -42,6 +43,13 @@ _ENUMERATED, _EVALUATED = 4_096, 16_384  # draws that find the best placement, a
 
 
 # --- Facilities ------------------------------------------------------------------------------------------------------
+
+
+def library_problem(name: str, law: str, spread: float) -> FacilityLocation:
+    """An instance of the OR-Library, such as "cap71", its costs over 100."""
+    stored = data_arrays("facility_location/orlib_cap.npz")
+    fixed, capacity, demand, cost = (stored[f"{name}_{part}"] for part in ("fixed", "cap", "demand", "cost"))
+    return FacilityLocation.from_orlib(fixed / 100, capacity, demand, cost / 100, law=law, spread=spread)
 
 
 def facility_sampler(hot: float, num_steps: int, cache: bool = True) -> Kernel:
@@ -110,8 +118,17 @@ def circuits(count: int, num_units: int, batch_size: int) -> tuple[ApproximateCi
     for multiplies, edges in zip(stored["operation"][:count] == 1, stored["edges"][:count], strict=True):
         parents = np.full(NUM_NODES, -1)
         parents[edges[0, : NUM_NODES - 1]] = edges[1, : NUM_NODES - 1]  # the other half is the way back
-        made.append(ApproximateCircuit.from_tree(multiplies, parents, num_units, batch_size=batch_size))
+        made.append(ApproximateCircuit(multiplies[side_by_side(parents)], num_units, batch_size=batch_size))
     return tuple(made)
+
+
+def side_by_side(parents: Integer[np.ndarray, " nodes"]) -> Integer[np.ndarray, " nodes"]:
+    """The nodes of a tree, layer by layer to the output, so that the two children of every node are neighbours."""
+    layer = order = np.array([NUM_NODES - 1])
+    while len(order) < NUM_NODES:
+        layer = np.concatenate([np.flatnonzero(parents == node) for node in layer])
+        order = np.concatenate([layer, order])
+    return order
 
 
 def placement_sampler(cache: bool = True, scale: float = 3.0) -> Kernel:

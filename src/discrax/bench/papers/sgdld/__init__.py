@@ -1,3 +1,3 @@
 """Sun et al. (2023), "Stochastic gradient discrete Langevin dynamics"."""
 
-SUITES = ("circuits", "optimisation", "prompts", "sampling", "tall_data")
+SUITES = ("circuits", "facilities", "prompts", "sampling", "tall_data")
