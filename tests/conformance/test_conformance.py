@@ -49,9 +49,10 @@ KERNELS: dict[str, Callable[[float], dx.Kernel]] = {  # of a scale
     "swap_uniform": dx.samplers.swap_uniform,
     "sgdld": lambda scale: dx.samplers.sgdld(min(scale, 0.9)),
     "minibatch_gibbs": lambda _: dx.samplers.minibatch_gibbs(),
+    "pseudo_marginal": lambda _: dx.samplers.pseudo_marginal(),
     "local_search": lambda _: dx.samplers.local_search(),
 }
-FROM_BATCHES = ("sgdld", "minibatch_gibbs", "local_search")
+FROM_BATCHES = ("sgdld", "minibatch_gibbs", "pseudo_marginal", "local_search")
 CACHES_NO_RATIOS = (
     "rwm",
     "mh_uniform",
@@ -61,6 +62,7 @@ CACHES_NO_RATIOS = (
     "block_gibbs",
     "hamming_ball",
     "swap_uniform",
+    "pseudo_marginal",
 )
 CACHES_RATIOS = tuple(name for name in KERNELS if name not in CACHES_NO_RATIOS)
 

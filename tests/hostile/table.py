@@ -173,12 +173,14 @@ solving:dx.problems.MaxSAT clauses:thing=[[1,-2],[2,3]] weights:array?=[1.,2.]
 dx.problems.BinaryQuadratic linear:array=four edges:array=edges weights:array=[1.,2.,3.] offset:number=0.0
 solving:dx.problems.Custom function:function=quadratic space:space=bits violations:function?=None
     repair:function?=None sense:choice='max' penalty:positive0=1.0
-dx.problems.FacilityLocation.simulated seed:seed=0 num_facilities:size=2 num_customers:size=3 spread:positive0=0.7
-    batch_size:size=1 -- batch_size/huge
+dx.problems.FacilityLocation.simulated seed:seed=0 num_facilities:size=2 num_customers:size=3 ratio:positive=5.0
+    spread:positive0=0.7 law:choice='lognormal' batch_size:size=1 -- batch_size/huge
 dx.problems.FacilityLocation opening:array=[1.,2.] transport:array=np.ones((2,3)) capacity:array=[5.,5.]
-    penalty:array=[9.,9.] demand:array=[1.,1.,1.] spread:positive0=0.5 batch_size:size=1 -- batch_size/huge
+    penalty:array?=[9.,9.] demand:array=[1.,1.,1.] spread:positive0=0.5
+    law:choice='lognormal' batch_size:size=1 -- batch_size/huge
 dx.problems.FacilityLocation.from_orlib fixed:array=[1.,2.] capacity:array=[5.,5.] demand:array=[1.,1.,1.]
-    cost:array=np.ones((2,3)) penalty:array?=[9.,9.] spread:positive0=0.5 batch_size:size=1 -- batch_size/huge
+    cost:array=np.ones((2,3)) penalty:array?=[9.,9.] spread:positive0=0.5
+    law:choice='bernoulli' batch_size:size=1 -- batch_size/huge
 dx.problems.ApproximateCircuit.simulated seed:seed=0 num_units:size=2 batch_size:size=1 -- batch_size/huge
 dx.problems.ApproximateCircuit multiplies:codes=[True]*15 num_units:size=2 batch_size:size=1 -- batch_size/huge
 generators.erdos_renyi num_nodes:size=6 density:probability=0.5 seed:seed=0 -- seed/several-numbers

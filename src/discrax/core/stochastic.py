@@ -22,7 +22,7 @@ from jaxtyping import Array, Float, Int, Integer, PRNGKeyArray
 
 from discrax.core.target import Target, Tempered, bare, value_and_changes
 
-_NOTHING = -1e30  # stands for log 0 where a difference of two of them must be a number
+NOTHING = -1e30  # stands for log 0 where a difference of two of them must be a number
 
 
 class Batch(NamedTuple):
@@ -106,6 +106,12 @@ class DataTarget(StochasticTarget):
         return self.rows.draw(key, step, self.batch_size)
 
 
+def base_of(target: Target) -> StochasticTarget:
+    """The stochastic target that a sampler's target is, or is made of by tempering."""
+    base: Any = bare(target)
+    return base
+
+
 def renewed(target: Target) -> Target:
     """A target of streamed data with their next block; any other target as it is."""
     base = bare(target)
@@ -148,7 +154,7 @@ def add_batch(target: StochasticTarget, average: Average, batch: Batch, *, exact
         here = average.here + (batch.here - average.here) / count
         return Average(here, _move_mean(average.changes, batch.changes, 1 / count), count)
     before = average.here + jnp.log(average.count)  # log of the sum of psi(x) so far
-    new = jnp.maximum(batch.here, _NOTHING)
+    new = jnp.maximum(batch.here, NOTHING)
     total = jnp.logaddexp(before, new)
     if not exact:  # the slope of log mean psi is the mean of slopes of log psi, weighted with psi
         return Average(total - jnp.log(count), _move_mean(average.changes, batch.changes, jnp.exp(new - total)), count)

@@ -15,8 +15,10 @@ what every single change does at once, since all that it needs is the loads:
 A state has a site of two levels for each facility, whose code is y_i, and then a site for each customer, whose code is
 a_j.
 
-Demands are independent and log-normal with given means and relative spreads: positive, of any mean and spread, and
-one normal number each.
+Demands are independent, with given means and relative spreads s (standard deviation over mean), by one of two laws:
+
+    "lognormal"   positive, and never the same twice
+    "bernoulli"   mean (1 + s^2) with probability p = 1 / (1 + s^2), else none: a customer asks or does not
 
 Reference: stochastic facility location with outsourcing, Albareda-Sambola, Fernandez and Saldanha-da-Gama (2011).
 """
@@ -30,7 +32,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Integer, PRNGKeyArray
 
 from discrax.core import random
-from discrax.core.checks import checked_arguments, real_array, whole
+from discrax.core.checks import checked_arguments, number, real_array, whole
 from discrax.core.levels import is_level
 from discrax.core.space import Categorical
 from discrax.core.stochastic import Batch, BatchRatios
@@ -45,7 +47,10 @@ class FacilityLocation(BatchRatios):
     - `opening`, `capacity`, `penalty`: of each facility; `penalty` is the price of a unit beyond the capacity.
     - `transport`: (facilities, customers), of a unit of demand.
     - `demand`, `spread`: the mean demand of each customer, and its standard deviation over the mean.
+    - `law`: of the demands, "lognormal" or "bernoulli".
     - `batch_size`: scenarios of a mini-batch, whose costs are averaged.
+
+    Without a `penalty` a unit bought elsewhere costs twice the dearest transport and a unit of the dearest capacity.
     """
 
     space: Categorical
@@ -56,6 +61,7 @@ class FacilityLocation(BatchRatios):
     demand: Float[Array, " customers"]
     spread: Float[Array, " customers"]
     scenarios: Float[Array, "scenarios customers"]
+    law: str = eqx.field(static=True)
     batch_size: int = eqx.field(static=True)
 
     def __init__(
@@ -67,8 +73,11 @@ class FacilityLocation(BatchRatios):
         demand: Any,
         spread: Any = 0.5,
         *,
+        law: str = "lognormal",
         batch_size: int = 1,
     ):
+        if law not in ("lognormal", "bernoulli"):
+            raise ValueError(f"law is that of the demands, 'lognormal' or 'bernoulli', but got {law!r}.")
         transport = real_array("transport", transport)
         if transport.ndim != 2 or transport.shape[0] < 2 or transport.shape[1] < 1:
             raise ValueError(
@@ -78,11 +87,13 @@ class FacilityLocation(BatchRatios):
         num_facilities, num_customers = transport.shape
         self.opening = _checked("opening", opening, num_facilities)
         self.capacity = _checked("capacity", capacity, num_facilities)
+        if penalty is None:
+            penalty = 2 * transport.max() + float(jnp.max(self.opening / self.capacity))
         self.penalty = _checked("penalty", penalty, num_facilities)
         self.demand = _checked("demand", demand, num_customers)
         self.spread = _checked("spread", spread, num_customers)
         self.transport = _checked("transport", transport, num_customers)
-        self.batch_size = whole("batch_size", batch_size, least=1)
+        self.law, self.batch_size = law, whole("batch_size", batch_size, least=1)
         levels = np.repeat([2, num_facilities], [num_facilities, num_customers])
         self.space = Categorical(num_facilities + num_customers, levels)
         self.scenarios = self._demands(random.as_threefry(jax.random.key(0)), _SCENARIOS)
@@ -90,27 +101,32 @@ class FacilityLocation(BatchRatios):
     @staticmethod
     @checked_arguments
     def simulated(
-        seed: int, num_facilities: int = 15, num_customers: int = 30, *, spread: float = 0.7, batch_size: int = 1
+        seed: int,
+        num_facilities: int = 15,
+        num_customers: int = 30,
+        *,
+        ratio: float = 5.0,
+        spread: float = 0.5,
+        law: str = "lognormal",
+        batch_size: int = 1,
     ) -> "FacilityLocation":
-        """Facilities and customers in the unit square, in the manner of Cornuejols, Sridharan and Thizy (1991).
+        """Facilities and customers in the unit square, as Cornuejols, Sridharan and Thizy (1991) make them.
 
-        Mean demands are uniform in [5, 35] and transport costs 50 a unit of demand and of distance. Capacities are
-        uniform in [10, 160], then scaled to four times the mean demand in all, and opening costs
-        U[0, 75] + U[35, 45] sqrt(capacity): larger facilities are cheaper a unit. A unit that is bought elsewhere costs
-        120, more than the longest way. Positions, demands, capacities and the form of opening costs are theirs; the
-        prices are ours.
+        Mean demands are 5 .. 35 and capacities k = 10 .. 160; opening costs U{0 .. 90} + U{100 .. 110} sqrt(k), and
+        transport 10 a unit of demand and of distance. Then capacities are scaled to `ratio` times the mean demand in
+        all. That demands are random, and what a unit costs that is bought elsewhere, is not theirs.
         """
         whole("num_facilities", num_facilities, least=2, most=_MOST_SIMULATED)
         whole("num_customers", num_customers, least=1, most=_MOST_SIMULATED)
         generator = np.random.default_rng(whole("seed", seed, least=0))
         facilities, customers = generator.random((num_facilities, 2)), generator.random((num_customers, 2))
-        demand = generator.uniform(5, 35, num_customers)
-        capacity = generator.uniform(10, 160, num_facilities)
-        capacity *= 4 * demand.sum() / capacity.sum()
-        per_root = generator.uniform(35, 45, num_facilities)
-        opening = generator.uniform(0, 75, num_facilities) + per_root * np.sqrt(capacity)
-        transport = 50 * np.linalg.norm(facilities[:, None] - customers, axis=-1)
-        return FacilityLocation(opening, transport, capacity, 120.0, demand, spread, batch_size=batch_size)
+        demand = generator.integers(5, 36, num_customers)
+        size = generator.integers(10, 161, num_facilities)
+        per_root = generator.integers(100, 111, num_facilities)
+        opening = generator.integers(0, 91, num_facilities) + per_root * np.sqrt(size)
+        capacity = number("ratio", ratio, above=0) * demand.sum() / size.sum() * size
+        transport = 10 * np.linalg.norm(facilities[:, None] - customers, axis=-1)
+        return FacilityLocation(opening, transport, capacity, None, demand, spread, law=law, batch_size=batch_size)
 
     @staticmethod
     @checked_arguments
@@ -122,12 +138,10 @@ class FacilityLocation(BatchRatios):
         *,
         penalty: Any = None,
         spread: float = 0.5,
+        law: str = "lognormal",
         batch_size: int = 1,
     ) -> "FacilityLocation":
-        """A problem as the OR-Library states them: `cost` is that of serving all demand of a customer.
-
-        By default a unit bought elsewhere costs twice the dearest transport and a unit of the dearest capacity.
-        """
+        """A problem as the OR-Library states them: `cost` is that of serving all demand of a customer."""
         fixed, capacity, demand, cost = (
             real_array(name, given)
             for name, given in (("fixed", fixed), ("capacity", capacity), ("demand", demand), ("cost", cost))
@@ -140,9 +154,7 @@ class FacilityLocation(BatchRatios):
         if not (demand > 0).all() or not (capacity > 0).all():
             raise ValueError("Demands and capacities are positive, but some of these are not.")
         transport = cost / demand[None]
-        if penalty is None:
-            penalty = 2 * transport.max() + (fixed / capacity).max()
-        return FacilityLocation(fixed, transport, capacity, penalty, demand, spread, batch_size=batch_size)
+        return FacilityLocation(fixed, transport, capacity, penalty, demand, spread, law=law, batch_size=batch_size)
 
     @property
     def num_facilities(self) -> int:
@@ -208,6 +220,10 @@ class FacilityLocation(BatchRatios):
         return self.opening @ y + d @ jnp.sum(at * self.transport.T, axis=1) + short @ self.penalty
 
     def _demands(self, key: PRNGKeyArray, count: int) -> Float[Array, "count customers"]:
+        if self.law == "bernoulli":
+            most = 1 + jnp.square(self.spread)
+            u = random.uniform(key, count * self.num_customers).reshape(count, -1)
+            return jnp.where(u * most[None] < 1, (self.demand * most)[None], 0)
         # A normal number z makes exp(s z - s^2 / 2), which has the mean 1 and the variance exp(s^2) - 1.
         s = jnp.sqrt(jnp.log1p(jnp.square(self.spread)))
         z = random.normal(key, count * self.num_customers).reshape(count, -1)

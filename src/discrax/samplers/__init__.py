@@ -17,6 +17,7 @@ from discrax.samplers.locally_balanced import GWG as gwg  # noqa: N811
 from discrax.samplers.locally_balanced import PAS as pas  # noqa: N811
 from discrax.samplers.ordinal import MHUniform as mh_uniform  # noqa: N813
 from discrax.samplers.ordinal import OrdinalGWG as gwg_ordinal  # noqa: N813
+from discrax.samplers.pseudo_marginal import PseudoMarginal as pseudo_marginal  # noqa: N813
 from discrax.samplers.random_walk import RandomWalk as rwm  # noqa: N813
 from discrax.samplers.registry import REGISTRY, build_kernel, get_sampler
 from discrax.samplers.stochastic import SGDLD as sgdld  # noqa: N811
@@ -53,6 +54,7 @@ __all__ = [
     "pas",
     "pas_exact",
     "pavg",
+    "pseudo_marginal",
     "rwm",
     "schedules",
     "sgdld",

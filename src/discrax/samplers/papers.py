@@ -146,6 +146,13 @@ PAPERS = {
         2023,
         {"note": "Under double-blind review"},
     ),
+    "andrieu2009": Paper(
+        "article",
+        "Andrieu, Christophe and Roberts, Gareth O.",
+        "The pseudo-marginal approach for efficient Monte Carlo computations",
+        2009,
+        _of("article", name="The Annals of Statistics", volume="37", number="2", pages="697--725"),
+    ),
     "lecun1998": Paper(
         "article",
         "LeCun, Yann and Bottou, L{\\'e}on and Bengio, Yoshua and Haffner, Patrick",
@@ -188,6 +195,7 @@ OF_SAMPLERS = {
     "swap_uniform": ("metropolis1953",),
     "sgdld": ("sgdld2023",),
     "minibatch_gibbs": ("sgdld2023",),
+    "pseudo_marginal": ("andrieu2009",),
     "local_search": (),
 }
 _OTHER_SCANS = dict.fromkeys(("ChromaticGibbs", "EliminationGibbs", "LayerGibbs"), "gibbs")  # which it builds

@@ -17,6 +17,7 @@ from discrax.samplers.gibbs import gibbs
 from discrax.samplers.langevin import DMALA, DULA, DLPTrace
 from discrax.samplers.locally_balanced import GWG, PAS
 from discrax.samplers.ordinal import MHUniform, OrdinalGWG
+from discrax.samplers.pseudo_marginal import PseudoMarginal
 from discrax.samplers.random_walk import RandomWalk
 from discrax.samplers.stochastic import SGDLD, LocalSearch, MinibatchGibbs
 from discrax.samplers.swap import Swap, UniformSwap
@@ -72,6 +73,7 @@ REGISTRY = {
         Sampler("swap_uniform", UniformSwap, "R uniformly chosen swaps, which keep totals"),
         Sampler("sgdld", SGDLD, "mini-batches: discrete Langevin dynamics, weighted draws", takes_balancing=True),
         Sampler("minibatch_gibbs", MinibatchGibbs, "mini-batches: Gibbs by each of them: not exact"),
+        Sampler("pseudo_marginal", PseudoMarginal, "mini-batches: random walk Metropolis with estimates of pi"),
         Sampler("local_search", LocalSearch, "mini-batches: always to the best neighbour; a search, not a sampler"),
     )
 }

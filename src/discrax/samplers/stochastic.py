@@ -23,13 +23,14 @@ since then the cache of a state holds ever more mini-batches. Without the cache 
   for k h_t / Z by all its mini-batches; its other draws have weight 0. In the limit it is the same.
 
 Beside it, for comparison: `local_search` goes to the neighbour with the largest cached r_z if that is above 1, and
-`minibatch_gibbs` draws one site from its conditional by one mini-batch, which is biased.
+`minibatch_gibbs` draws one site from its conditional by one mini-batch, which is biased. (Metropolis with estimates has
+a file of its own, pseudo_marginal.py.)
 
 A step goes where the last one decided, draws a mini-batch there, and decides where to go next. So the weight of the
 state after a step is known, and is that state's; the very first step stays.
 """
 
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
@@ -45,11 +46,12 @@ from discrax.core.stochastic import (
     Average,
     StochasticTarget,
     add_batch,
+    base_of,
     empty_average,
     evaluate_batch,
     log_ratios,
 )
-from discrax.core.target import Target, bare, effective_ratios, temper
+from discrax.core.target import Target, effective_ratios, temper
 from discrax.samplers.balancing import Balancing, get_balancing
 from discrax.samplers.schedules import Schedule, as_schedule, log_of
 
@@ -68,7 +70,7 @@ class _FromBatches(Kernel):
     is_exact: ClassVar[bool] = False
 
     def init(self, target: Target, x: Integer[Array, "*shape"]) -> State:
-        average, zero = empty_average(_base(target)), jnp.zeros((), jnp.int32)
+        average, zero = empty_average(base_of(target)), jnp.zeros((), jnp.int32)
         return State(x, average.here, Cache(average, zero, zero, x))
 
 
@@ -129,7 +131,7 @@ class SGDLD(_FromBatches):
     def _log_rates(self, target: Target, state: State) -> Float[Array, "n ..."]:
         """log R of all single-site changes; -inf at the present level and for barred changes."""
         space, cache = target.space, state.cache
-        ratios = log_ratios(_base(target), cache.average)
+        ratios = log_ratios(base_of(target), cache.average)
         if self.temperature is not None:
             ratios = ratios / self.temperature(cache.count.astype(jnp.float32) - 1)
         ratios = effective_ratios(target, state.x, ratios)
@@ -169,7 +171,7 @@ class LocalSearch(_FromBatches):
 
     def step(self, key: PRNGKeyArray, target: Target, state: State) -> tuple[State, Info]:
         after, is_invalid = _next_state(key, target, state, keeps=self.cache, exact=True)
-        ratios = effective_ratios(target, after.x, log_ratios(_base(target), after.cache.average)).reshape(-1)
+        ratios = effective_ratios(target, after.x, log_ratios(base_of(target), after.cache.average)).reshape(-1)
         x, best = after.x.reshape(-1), jnp.argmax(ratios)
         following = jnp.where(ratios[best] > 0, _apply(target, x, best), x).reshape(after.x.shape)
         after = after._replace(cache=after.cache._replace(next=following))
@@ -182,7 +184,7 @@ class MinibatchGibbs(_FromBatches):
     sites_changed: ClassVar[int | str | None] = 1
 
     def step(self, key: PRNGKeyArray, target: Target, state: State) -> tuple[State, Info]:
-        base, space, cache = _base(target), target.space, state.cache
+        base, space, cache = base_of(target), target.space, state.cache
         for_site, for_batch, for_level = random.split(key, 3)
         site = space.free_site(random.integers(for_site, 1, jnp.asarray(space.num_free, jnp.int32))[0])
         xi = base.draw(for_batch, cache.count + cache.offset)
@@ -206,7 +208,7 @@ def _next_state(
     key: PRNGKeyArray, target: Target, state: State, *, keeps: bool, exact: bool
 ) -> tuple[State, Bool[Array, ""]]:
     """The next state with one more mini-batch, and whether that was no number: then it tells nothing."""
-    base, cache, y = _base(target), state.cache, state.cache.next
+    base, cache, y = base_of(target), state.cache, state.cache.next
     for_offset, for_batch = random.split(key, 2)
     first = random.words(for_offset, 1)[0] >> 2
     offset = jnp.where(cache.count == 0, first.astype(jnp.int32), cache.offset)
@@ -218,11 +220,6 @@ def _next_state(
     new = add_batch(base, old, jax.tree.map(lambda a: jnp.where(is_invalid, 0, a), batch), exact=exact)
     average = jax.tree.map(lambda a, b: jnp.where(is_invalid, a, b.astype(a.dtype)), old, new)
     return State(y, base.log_phi(average.here), Cache(average, cache.count + 1, offset, y)), is_invalid
-
-
-def _base(target: Target) -> StochasticTarget:
-    base: Any = bare(target)
-    return base
 
 
 def _is_here(target: Target, x: Integer[Array, "*shape"]) -> Bool[Array, "n levels"]:

@@ -202,15 +202,15 @@ class TunedPrompts:
     is_complete: bool = True  # False if it was interrupted: then it is the best so far
 
 
-def prompt_sampler(num_steps: int = 3000, *, step_size: float = 1.0, cache: bool = True) -> Kernel:
+def prompt_sampler(num_steps: int = 3000, *, step_size: float = 1.0, cache: bool = True, moves: str = "all") -> Kernel:
     """SGDLD as the paper tunes prompts: one gradient a step, h = 1, and a beta that grows in equal steps to 300.
 
-    Each place moves by itself: if only one of them could, then with h = 1 one would in every step, and there would
-    never be a second mini-batch to average.
+    Each place moves by itself. If only one of them could (`moves="one"`, the paper's algorithm 1), then with h = 1 one
+    would in every step, and there would never be a second mini-batch to average: the cache would be of no use.
     """
     checks.whole("num_steps", num_steps, least=1)
     temperature = schedules.Power(num_steps / _LAST_BETA, 1.0, 1e-30, 1.0)  # 1 / beta_t at t = 1, 2, ...
-    return sgdld(step_size, cache=cache, moves="all", exact=False, temperature=temperature)
+    return sgdld(step_size, cache=cache, moves=moves, exact=False, temperature=temperature)
 
 
 @checked_arguments

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from discrax.bench.experiments import stochastic_sampling
+from discrax.bench.experiments import stochastic_costs, stochastic_sampling
 from discrax.bench.plan.cell import Budget, Cell, call
 
 
@@ -13,12 +13,17 @@ def test_the_largest_rhat_is_that_of_the_site_that_mixes_worst():
     generator = np.random.default_rng(0)
     draws = (generator.random((4, 500, 3)) < 0.5).astype(np.int8)
     weights = np.full((4, 500), 1 / 500)
-    assert stochastic_sampling._largest_rhat(draws, weights) == pytest.approx(1, abs=0.02)
+    largest, num_infinite = stochastic_sampling._largest_rhat(draws, weights)
+    assert largest == pytest.approx(1, abs=0.02)
+    assert num_infinite == 0
     draws[..., 2] = generator.random((4, 500)) < np.array([0.1, 0.1, 0.9, 0.9])[:, None]
-    assert stochastic_sampling._largest_rhat(draws, weights) > 1.5
+    largest, num_infinite = stochastic_sampling._largest_rhat(draws, weights)
+    assert 1.5 < largest < stochastic_sampling.LARGEST_RHAT
+    assert num_infinite == 0
     draws[:2, :, 1], draws[2:, :, 1] = 0, 1
-    assert stochastic_sampling._largest_rhat(draws, weights) is None  # chains that froze, at both levels
-    assert stochastic_sampling._largest_rhat(np.zeros((4, 500, 3), np.int8), weights) is None
+    frozen = stochastic_sampling._largest_rhat(draws, weights)  # chains that froze, at both levels: it is shown
+    assert frozen == (stochastic_sampling.LARGEST_RHAT, 1)
+    assert stochastic_sampling._largest_rhat(np.zeros((4, 500, 3), np.int8), weights) == (None, 0)
 
 
 def test_total_variation_counts_weights():
@@ -32,3 +37,13 @@ def test_total_variation_counts_weights():
     result.stats["weight"] = np.ones_like(result.stats["weight"])
     numbers = {each.metric: each.value for each in stochastic_sampling.total_variation().numbers(cell, result)}
     assert numbers["total_variation"] == pytest.approx(0.5 * np.abs(law - 1 / len(law)).sum())
+
+
+def test_a_tree_may_come_in_any_order():
+    parents = np.array([8, 9, 10, 11, 8, 9, 10, 11, 13, 12, 13, 12, 14, 14, -1])
+    order = stochastic_costs.side_by_side(parents)
+    assert sorted(order) == list(range(15))
+    for first, above in ((0, 8), (8, 12), (12, 14)):  # where a layer begins, and the one above it
+        for place in range(first, above):
+            assert parents[order[place]] == order[above + (place - first) // 2]
+    assert not np.array_equal(order, np.arange(15))

@@ -81,7 +81,7 @@ def test_mistakes_are_told(build, words, as_a_user):
         build()
 
 
-@pytest.mark.parametrize("name", ["minibatch_gibbs", "local_search", "sgdld"])
+@pytest.mark.parametrize("name", ["minibatch_gibbs", "pseudo_marginal", "local_search", "sgdld"])
 def test_kernels_of_mini_batches_stay_in_the_space(name):
     """psi is not a number at levels that do not exist: it is never asked there, or not listened to."""
     missing = jnp.asarray(np.arange(4) >= LEVELS[..., None], jnp.float32)

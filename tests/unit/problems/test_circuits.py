@@ -78,6 +78,16 @@ def test_errors_of_one_unit_are_known():
         assert error == pytest.approx(expected, rel=0.03), (multiplies[0], node)
 
 
+def test_inputs_and_errors_are_those_of_the_public_set():
+    xi = ApproximateCircuit(SUMS, 1, batch_size=20_000).draw(jax.random.key(0), jnp.int32(0))
+    tenths = np.asarray(xi.inputs, np.float64) * 10
+    np.testing.assert_allclose(tenths, np.round(tenths), atol=1e-4)
+    assert set(np.unique(np.round(tenths))) == set(range(1, 100))
+    assert tenths.mean() == pytest.approx(50, abs=0.3)
+    np.testing.assert_allclose(np.abs(xi.errors), 0.1, rtol=1e-6)
+    assert np.mean(np.asarray(xi.errors) > 0) == pytest.approx(0.5, abs=0.01)
+
+
 def test_the_optimum_is_the_best_of_all():
     circuit = ApproximateCircuit(np.arange(NUM_NODES) == 14, 2)  # a product of two sums
     placements = circuit.placements()

@@ -84,6 +84,25 @@ def test_demands_have_their_means_and_spreads():
     np.testing.assert_allclose(certain.scenarios, np.broadcast_to(certain.demand, certain.scenarios.shape), rtol=1e-6)
 
 
+def test_bernoulli_demands_are_all_or_nothing_with_the_same_mean_and_spread():
+    problem = FacilityLocation.simulated(5, 3, 4, spread=1.0, law="bernoulli", batch_size=40_000)
+    d = np.asarray(problem.draw(jax.random.key(0), jnp.int32(0)), np.float64)
+    means = np.asarray(problem.demand, np.float64)
+    assert ((d == 0) | np.isclose(d, 2 * means)).all()
+    assert np.all(np.abs(d.mean(axis=0) - means) < Z_SCORE * means / np.sqrt(len(d)))
+    np.testing.assert_allclose(d.std(axis=0), means, rtol=0.01)
+    certain = FacilityLocation.simulated(5, 3, 4, spread=0.0, law="bernoulli")
+    np.testing.assert_array_equal(certain.scenarios, np.broadcast_to(certain.demand, certain.scenarios.shape))
+
+
+def test_simulated_capacities_are_the_ratio_times_demand():
+    problem = FacilityLocation.simulated(0, 15, 30, ratio=3.0)
+    assert float(problem.capacity.sum() / problem.demand.sum()) == pytest.approx(3, rel=1e-5)
+    sizes = np.asarray(problem.capacity / problem.capacity.sum())
+    order = np.argsort(sizes)
+    assert np.asarray(problem.opening)[order[-1]] > np.asarray(problem.opening)[order[0]]  # 1,000 and more against 400
+
+
 def test_log_prob_is_minus_the_mean_cost_of_fixed_scenarios():
     problem = FacilityLocation.simulated(2, 3, 4)
     x = problem.space.random(jax.random.key(0))

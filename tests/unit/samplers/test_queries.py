@@ -25,7 +25,14 @@ OTHERS = {
     "block of three": (lambda: samplers.block_gibbs(3), LEVELS**3),
     "ball in five": (lambda: samplers.hamming_ball(5, radius=1), 3 * 5 + 1),
 }
-WITHOUT = ("swap", "swap_uniform", "sgdld", "minibatch_gibbs", "local_search")  # which do not take such a target
+WITHOUT = (
+    "swap",
+    "swap_uniform",
+    "sgdld",
+    "minibatch_gibbs",
+    "pseudo_marginal",
+    "local_search",
+)  # which do not take such a target
 
 
 def queries_of(kernel: Kernel, target) -> float:

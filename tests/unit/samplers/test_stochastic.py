@@ -130,6 +130,16 @@ def test_minibatch_gibbs_is_biased_and_without_noise_it_is_gibbs():
 
 
 @pytest.mark.slow
+def test_pseudo_marginal_is_exact_where_estimates_are_unbiased_and_only_there():
+    model = dx.targets.GaussianBernoulli(batch_size=1)
+    kernel = dx.samplers.pseudo_marginal()
+    assert total_variation(law_of(run(model, kernel)), model.probabilities) < 0.02
+    space = SPACES["binary"]
+    assert total_variation(law_of(run(expectation(certain, space), kernel)), exact_law(space)) < 0.02
+    assert total_variation(law_of(run(expectation(noisy, space), kernel)), exact_law(space)) > 0.05  # phi = exp
+
+
+@pytest.mark.slow
 def test_a_fixed_time_weighs_all_draws_alike_and_tends_to_the_target():
     space = SPACES["binary"]
     result = run(expectation(certain, space), sgdld(Exponential(-2.5), polyak=False))

@@ -19,6 +19,7 @@ from discrax.bench.plan.suite import Size
 from discrax.bench.report.grid import make_grid
 from discrax.core import random
 from discrax.core.stochastic import evaluate_batch
+from discrax.sampling import sample
 from discrax.text.clip import SMALL, ClipText
 from discrax.text.commands import tune_prompt
 from discrax.text.prompts import (
@@ -250,6 +251,20 @@ def test_beta_grows_to_300():
     betas = [1 / float(temperature(jnp.asarray(t, jnp.float32))) for t in (0, 24, 49)]
     np.testing.assert_allclose(betas, [6, 150, 300], rtol=1e-5)
     assert 1 / float(prompt_sampler().temperature(jnp.zeros(()))) == pytest.approx(0.1)
+
+
+def test_with_a_step_of_one_the_cache_is_of_no_use_and_with_less_it_is():
+    """Algorithm 1 leaves every state at once if h = 1: print, which has two numbers for one chain, contradicts it."""
+
+    def draws(h: float, cache: bool, moves: str = "one") -> np.ndarray:
+        kernel = prompt_sampler(100, step_size=h, cache=cache, moves=moves)
+        settings = {"num_chains": 4, "num_warmup": 0, "num_samples": 100, "adaptation": None, "progress": False}
+        return np.asarray(sample(jax.random.key(0), target_of(), kernel, **settings).draws)
+
+    np.testing.assert_array_equal(draws(1.0, True), draws(1.0, False))
+    assert (draws(1.0, True)[:, 1:] != draws(1.0, True)[:, :-1]).any(axis=-1).all()
+    assert not np.array_equal(draws(0.2, True), draws(0.2, False))
+    assert not np.array_equal(draws(1.0, True, "all"), draws(1.0, False, "all"))
 
 
 def slow_relaxation(x, num_steps: int, rate: float, decay: float) -> tuple[list[int], float]:

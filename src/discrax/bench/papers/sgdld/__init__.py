@@ -1,3 +1,3 @@
 """Sun et al. (2023), "Stochastic gradient discrete Langevin dynamics"."""
 
-SUITES = ("optimisation", "prompts", "sampling")
+SUITES = ("circuits", "facilities", "prompts", "sampling", "tall_data")
