@@ -144,7 +144,8 @@ def pcd(
     kernel = inputs.kernel_of(sampler, model, refresh)
     adapter = inputs.adapter_of(adaptation, kernel, model, num_steps * num_updates)
     settings = Settings(
-        batch_size, num_steps, persistent, reshuffle and persistent, is_dynamic, optimiser, ema, l1, weight_decay, trains, penalty, refresh,
+        batch_size, num_steps, persistent, reshuffle and persistent, is_dynamic, optimiser, ema, l1, weight_decay,
+        trains, penalty, refresh,
         find_devices(devices, model.space, batch_size, name="batch_size", cuts_sites=False),
     )  # fmt: skip
 
