@@ -86,7 +86,7 @@ def _one_thread() -> AbstractContextManager:
     return threadpool_limits(1, user_api="blas")
 
 
-def ising_lattice(side: int = 10, strength: float = 0.2, num_rows: int = 10_000) -> Known:
+def ising_lattice(side: int = 10, strength: float = 0.2, num_rows: int = 10_000, seed: int = 0) -> Known:
     """log pi(s) = s'J s on a periodic square lattice, all J_ij of neighbours equal."""
     J = lattice_couplings(side, strength)
     true, num_chains = targets.Ising.dense(2 * J), -(-num_rows // 10)
@@ -95,7 +95,7 @@ def ising_lattice(side: int = 10, strength: float = 0.2, num_rows: int = 10_000)
         # Every step is a block Gibbs update of all spins.
         kernel = samplers.pavg(step_size=1000.0, M=2 * J)
         result = sample(
-            jax.random.key(0), true, kernel,
+            jax.random.key(seed), true, kernel,
             num_chains=num_chains, num_warmup=500, num_samples=10, thinning=50, adaptation=None, progress=False,
         )  # fmt: skip
         check_complete(result)
@@ -103,7 +103,7 @@ def ising_lattice(side: int = 10, strength: float = 0.2, num_rows: int = 10_000)
         return result.draws.reshape(-1, side**2)[:num_rows].astype(np.int8)
 
     rows = training.keep_in_cache(
-        f"ising-rows-{side}-{strength:g}-{num_rows}", np.zeros((num_rows, side**2), np.int8), samples
+        f"ising-rows-{side}-{strength:g}-{num_rows}-{seed}", np.zeros((num_rows, side**2), np.int8), samples
     )
 
     def untrained(seed: int) -> Target:

@@ -16,7 +16,7 @@ import numpy as np
 
 from discrax.bench.experiments.ess import ess_numbers, mix, movement
 from discrax.bench.plan.cell import Call, Cell
-from discrax.bench.plan.measure import Measure, Measured, Number, Timing, experiment, target_of
+from discrax.bench.plan.measure import Measure, Measured, Number, Timing, experiment, input_of, target_of
 from discrax.bench.plan.rows import Derive, Row, group_by, only
 from discrax.exact import law
 from discrax.sampling import Result
@@ -171,11 +171,11 @@ def jump_trace() -> Measure:
     def numbers(cell: Cell, result: Result) -> list[Number]:
         jumps = np.asarray(result.stats["jump"], np.float64)
         steps = cell.budget.num_warmup + result.thinning * np.arange(1, jumps.shape[1] + 1)
-        edges = np.unique(np.round(np.geomspace(1, jumps.shape[1], _BINS + 1)).astype(int))
+        edges = np.unique(np.round(np.geomspace(1, jumps.shape[1] + 1, _BINS + 1)).astype(int)) - 1
         found = movement(cell, result)
         for low, high in pairwise(edges):
-            of_chains = jumps[:, low - 1 : high].mean(axis=1)
-            at = float(np.sqrt(steps[low - 1] * steps[high - 1]))
+            of_chains = jumps[:, low:high].mean(axis=1)
+            at = float(np.sqrt(steps[low] * steps[high - 1]))
             found.append(Number("jump", float(of_chains.mean()), float(of_chains.std()), x=at))
         return found
 
@@ -184,6 +184,6 @@ def jump_trace() -> Measure:
 
 @experiment
 def ball_size(cell: Cell, radius: int) -> Measured:
-    """How many states differ from one in at most `radius` sites of the cell's target, which have two levels."""
-    d = target_of(cell.target).space.num_sites
+    """How many states differ from one in at most `radius` sites of a space of two levels, the cell's target."""
+    d = input_of(cell.target).num_sites
     return [Number("num_points", float(sum(math.comb(d, k) for k in range(radius + 1))))], Timing()
