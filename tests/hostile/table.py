@@ -242,10 +242,10 @@ dx.learn.snapshots key:key=key target:target=machine sampler:sampler='gibbs' num
 dx.learn.train_rbm key:key=key data:codes=rows num_hidden:size=3 num_levels:size=2 num_gibbs:count=1 batch_size:size=4
     num_epochs:count=1 learning_rate:positive=.001 persistent:flag=False progress:flag=False
 dx.learn.pcd key:key=key model:target=machine data:codes=rows sampler:sampler='rwm' num_steps:count=1
-    num_updates:count=2 batch_size:size=4 buffer_size:size=4 persistent:flag=True optimiser:thing?=None
-    learning_rate:positive=.001 l1:positive0=0.0 weight_decay:positive0=0.0 ema:probability=0.9
-    adaptation:choice?=None init:codes?=four_states largest_gap:positive?=None every:count=2 save_every:count=2
-    devices:count?=None progress:flag=False -- batch_size/huge every/huge save_every/huge
+    num_updates:count=2 batch_size:size=4 buffer_size:size=4 persistent:flag=True
+    reshuffle:flag=True optimiser:thing?=None learning_rate:positive=.001 l1:positive0=0.0 weight_decay:positive0=0.0
+    ema:probability=0.9 adaptation:choice?=None init:codes?=four_states largest_gap:positive?=None every:count=2
+    save_every:count=2 devices:count?=None progress:flag=False -- batch_size/huge every/huge save_every/huge
 dx.learn.pcd key:key=key model:target=machine data:codes=rows sampler:sampler='rwm' num_steps:count=1
     num_updates:count=2 batch_size:size=4 buffer_size:size=4 trains:function?=None penalty:function?=None
     refresh:function?=None every:count=2 progress:flag=False -- batch_size/huge every/huge save_every/huge

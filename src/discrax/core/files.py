@@ -111,11 +111,13 @@ def write_whole(path: str | Path, content: str | bytes | Callable[[IO[bytes]], A
 class FolderLock:
     """One writer a folder, for the time of a `with` block; the system frees the lock of a process that died.
 
+    Who comes while another writes is told so in a sentence or, with `waits`, waits for it.
+
     What is made of the folder by its one writer comes from `open`, which has the lock already.
     """
 
-    def __init__(self, folder: str | Path):
-        self.path = check_folder(folder)
+    def __init__(self, folder: str | Path, *, waits: bool = False):
+        self.path, self.waits = check_folder(folder), waits
         self._file: IO[str] | None = None
 
     def open(self) -> None:
@@ -129,7 +131,7 @@ class FolderLock:
             raise UnusableFile.because(place, error) from error
         if fcntl is not None:
             try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(file, fcntl.LOCK_EX if self.waits else fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 file.seek(0)
                 who = file.read().strip() or "another process"

@@ -7,7 +7,8 @@ With log pi(x) = f(x; theta) - log Z(theta), the gradient of the mean log-likeli
 and the second mean is estimated from chains that are moved by K steps of a sampler at every update:
 
     take batch_size rows of the data, in an order that is shuffled anew when all have had their turn
-    take batch_size states of the buffer, in turn (or, for plain contrastive divergence, the batch of data itself)
+    take batch_size states of the buffer, in turn (or, for plain contrastive divergence, the batch of data itself);
+        with `reshuffle` the buffer is put into a new random order before each pass over it
     K steps of the sampler for them at the present theta, its scale following the acceptance rate; write them back
     theta <- optimiser( grad [ mean f(data) - mean f(chains) - penalty(theta) ] )
     average <- d average + (1 - d) theta
@@ -81,6 +82,7 @@ def pcd(
     batch_size: int = 100,
     buffer_size: int = 5000,
     persistent: bool = True,
+    reshuffle: bool = False,
     optimiser: Any = None,
     learning_rate: float = 1e-3,
     l1: float = 0.0,
@@ -107,7 +109,8 @@ def pcd(
     - `buffer_size`: chains, of which `batch_size` move in an update (rounded up to a multiple of it). With too many
       each moves too seldom to follow a network that learns fast, and training diverges. They start from
       `init`, by default at independent sites with the frequencies of the data. With `persistent=False` there is no
-      buffer: chains start from the batch (contrastive divergence).
+      buffer: chains start from the batch (contrastive divergence). The same chains move together in every pass over
+      the buffer; with `reshuffle=True` others do, after 1 to 2 buffer_size / batch_size - 1 updates each.
     - `optimiser`: an optax transformation; by default Adam with `learning_rate`.
     - `l1` and `weight_decay` weigh the sums of |theta| and theta^2 / 2 of all trained arrays with two axes or more;
       `penalty(model)` is any other function to be kept small.
@@ -141,7 +144,8 @@ def pcd(
     kernel = inputs.kernel_of(sampler, model, refresh)
     adapter = inputs.adapter_of(adaptation, kernel, model, num_steps * num_updates)
     settings = Settings(
-        batch_size, num_steps, persistent, is_dynamic, optimiser, ema, l1, weight_decay, trains, penalty, refresh,
+        batch_size, num_steps, persistent, reshuffle and persistent, is_dynamic, optimiser, ema, l1, weight_decay,
+        trains, penalty, refresh,
         find_devices(devices, model.space, batch_size, name="batch_size", cuts_sites=False),
     )  # fmt: skip
 

@@ -40,6 +40,7 @@ class Settings(NamedTuple):
     batch_size: int
     num_steps: int
     is_persistent: bool
+    reshuffles: bool  # the buffer, before each pass over it
     is_dynamic: bool
     optimiser: Any
     ema: float
@@ -79,7 +80,7 @@ def one_update(
 ) -> tuple[Progress, dict[str, Float[Array, ""]]]:
     """The next state of training, and what is recorded of it by the names of `CURVES`."""
     model, batch_size = state.model, settings.batch_size
-    for_rows, for_pixels, for_chains = random.split(random.fold_in(key, state.update), 3)
+    for_rows, for_pixels, for_chains, for_buffer = random.split(random.fold_in(key, state.update), 4)
     turn = jnp.remainder(state.update, rows.shape[0] // batch_size)
     # A pass over the data in random order adds less noise to the parameters than independent batches do.
     order = jax.lax.cond(turn == 0, lambda: _shuffled(for_rows, rows.shape[0]), lambda: state.order)
@@ -87,6 +88,10 @@ def one_update(
     if settings.is_dynamic:
         batch = binarise(for_pixels, batch).astype(model.space.dtype)
     first = jnp.remainder(state.update, state.buffer.shape[0] // batch_size) * batch_size
+    if settings.reshuffles:
+        chains = (state.buffer, state.scan)
+        buffer, scan = jax.lax.cond(first == 0, partial(_reshuffled, for_buffer), lambda chains: chains, chains)
+        state = state._replace(buffer=buffer, scan=scan)
     x = jax.lax.dynamic_slice_in_dim(state.buffer, first, batch_size) if settings.is_persistent else batch
 
     scan = jax.tree.map(lambda leaf: jax.lax.dynamic_slice_in_dim(leaf, first, batch_size), state.scan)
@@ -154,6 +159,12 @@ def _move(
 
 def _shuffled(key: PRNGKeyArray, count: int) -> Int[Array, " rows"]:
     return jnp.argsort(random.words(key, count)).astype(jnp.int32)
+
+
+def _reshuffled(key: PRNGKeyArray, chains: Any) -> Any:
+    """The buffer and the scans of its chains, all in one new order."""
+    order = _shuffled(key, chains[0].shape[0])
+    return jax.tree.map(lambda leaf: leaf[order], chains)
 
 
 def _penalties(model: Target, parameters: Any, settings: Settings) -> Float[Array, ""] | float:

@@ -196,6 +196,25 @@ def test_gamma_goes_up_where_it_should_go_up_whatever_its_sign(gamma, sign):
     assert np.sign(float(after.gamma) - gamma) == sign
 
 
+class _AsPrinted(GammaRule):
+    """gamma (1 + delta) is called an increase below -1 too, where it is none."""
+
+    def judge(self, plan, score, goes_up, limits):
+        after = super().judge(plan, score, goes_up, limits)
+        factor = jnp.where(after.direction > 0, 1 + plan.delta, 1 / (1 + plan.delta))
+        return after._replace(gamma=jnp.where(plan.gamma < -1, plan.gamma * factor, after.gamma))
+
+
+@pytest.mark.parametrize(("rule", "is_found"), [(GammaRule, True), (_AsPrinted, False)])
+def test_the_best_gamma_is_found_below_minus_one(rule, is_found):
+    """The jump is largest at -3, and gamma begins at 1."""
+    limits, rule = jnp.asarray([[-1e3], [1e3]]), rule(window=1)
+    plan = rule.first_plan(jnp.float32([1.0]))
+    for _ in range(200):
+        plan = rule.judge(plan, -jnp.abs(plan.gamma + 3), jnp.asarray(True), limits)
+    assert (abs(float(plan.gamma) + 3) < 0.5) == is_found
+
+
 @pytest.mark.parametrize(
     ("build", "words"),
     [

@@ -12,7 +12,7 @@ from discrax.bench.experiments import data, training
 from discrax.bench.papers.any_scale import energy_models as any_scale_energy
 from discrax.bench.papers.any_scale import kernels
 from discrax.bench.papers.discs import energy_models as discs_energy
-from discrax.bench.papers.enhanced_gradient_mcmc import couplings
+from discrax.bench.papers.enhanced_gradient_mcmc import convolutional, couplings
 from discrax.bench.papers.enhanced_gradient_mcmc import energy_models as enhanced_learning
 from discrax.bench.papers.optimal_scaling import energy_models as optimal_scaling_learning
 from discrax.bench.plan.cell import Budget, Cell, call
@@ -31,7 +31,8 @@ from .fake_rows import rows as fake_rows
 
 SUITES = (
     "enhanced-gradient-mcmc/table01", "enhanced-gradient-mcmc/figure07", "enhanced-gradient-mcmc/table02",
-    "enhanced-gradient-mcmc/figure13", "optimal-scaling/table02", "discs/figure05", "discs/figure06", "discs/figure17",
+    "enhanced-gradient-mcmc/figure13", "enhanced-gradient-mcmc/figure15", "optimal-scaling/table02",
+    "discs/figure05", "discs/figure06", "discs/figure17",
     "any-scale/figure04",
 )  # fmt: skip
 TINY = call(
@@ -231,7 +232,7 @@ def test_a_learnt_network_keeps_what_is_not_trained():
     )
     truth = np.asarray(model.couplings)
     known = couplings.Known(
-        truth, np.zeros((50, 2, 2), np.int8), lambda seed: model, couplings._network_couplings, factor=1.0
+        truth, np.zeros((50, 2, 2), np.int8), lambda seed: model, convolutional.network_couplings, factor=1.0
     )
     trained = training.train_cell(
         lattice(None, updates=3), known.untrained(0), known.rows, sampler="gibbs", trains=known.part, buffer_size=100

@@ -20,6 +20,7 @@ from discrax.core.space import Binary
 from discrax.core.target import evaluate
 from discrax.data import Images
 from discrax.learn import NetworkModel, from_function, pcd, random_couplings
+from discrax.learn.updates import _reshuffled
 
 optax = pytest.importorskip("optax")
 KEY = jax.random.key(0)
@@ -55,6 +56,30 @@ def test_chains_from_the_data_need_no_buffer():
     again = pcd(KEY, untrained(), DATA, sampler="gibbs", persistent=False, init=DATA[:100], **SHORT)
     np.testing.assert_array_equal(trained.model.coupling.matrix, again.model.coupling.matrix)
     np.testing.assert_array_equal(again.buffer, DATA[:100])
+
+
+def test_a_buffer_is_reshuffled_before_each_pass():
+    """Chains that stay where they are: the buffer itself shows its order."""
+    still = samplers.dmala(step_size=1e-9)
+    states = np.array([[i >> site & 1 for site in range(4)] for i in range(16)], np.int8)
+    settings = {"sampler": still, "num_steps": 1, "batch_size": 4, "init": states, "adaptation": None, "every": 8}
+
+    def order(num_updates, **more):
+        buffer = pcd(KEY, untrained(), DATA, num_updates=num_updates, progress=False, **settings, **more).buffer
+        return (buffer @ (1 << np.arange(4))).tolist()
+
+    assert order(8) == list(range(16))
+    one, another, third = (order(updates, reshuffle=True) for updates in (1, 4, 5))
+    assert one == another  # within a pass it stays
+    assert sorted(one) == sorted(third) == list(range(16))
+    assert len({tuple(range(16)), tuple(one), tuple(third)}) == 3
+
+
+def test_the_scan_of_a_chain_is_shuffled_with_it():
+    buffer = jnp.arange(10)
+    after, (scan,) = _reshuffled(KEY, (buffer, (3 * buffer,)))
+    np.testing.assert_array_equal(scan, 3 * after)
+    assert after.tolist() != buffer.tolist()
 
 
 def test_new_parameters_do_not_compile_again():

@@ -17,6 +17,7 @@ What takes long to train is kept in the cache folder for the next time.
 """
 
 import math
+import shutil
 import time
 from collections.abc import Callable
 from functools import lru_cache
@@ -30,7 +31,7 @@ from jaxtyping import Integer
 from discrax.bench.experiments.data import cache_folder
 from discrax.bench.plan.cell import Budget, Cell
 from discrax.bench.plan.measure import Measured, Number, Timing, experiment, folder_of_cell, series, target_of
-from discrax.core.files import write_whole
+from discrax.core.files import FolderLock, write_whole
 from discrax.core.target import Target
 from discrax.data import Images, load_images
 from discrax.learn import models
@@ -230,9 +231,15 @@ def time_training(trained: Trained) -> Timing:
 
 
 def keep_in_cache(name: str, like: Kept, make: Callable[[], Kept]) -> Kept:
-    """What was kept in the cache folder under this name; else it is made and kept. `like` has its structure."""
+    """What was kept in the cache folder under this name; else it is made and kept. `like` has its structure.
+
+    One process makes it, and others that need it wait.
+    """
     path = cache_folder() / f"{name}.eqx"
     if not path.exists():
-        made = make()
-        write_whole(path, lambda file: eqx.tree_serialise_leaves(file, made))
+        with FolderLock(path.with_suffix(".making"), waits=True) as lock:
+            if not path.exists():
+                made = make()
+                write_whole(path, lambda file: eqx.tree_serialise_leaves(file, made))
+            shutil.rmtree(lock.path, ignore_errors=True)
     return eqx.tree_deserialise_leaves(path, like)

@@ -233,7 +233,7 @@ def pictures(rows: Sequence[Row], options: Options) -> Figure | None:
     ax.set_xticks((np.arange(len(steps)) + 0.5) * picture.shape[1] / len(steps), steps)
     ax.xaxis.tick_top()
     ax.xaxis.set_label_position("top")
-    ax.set_xlabel("steps")
+    ax.set_xlabel(options.get("xlabel", "steps"))
     ax.spines[:].set_visible(False)
     ax.tick_params(length=0)
     axes.recolour(figure)

@@ -8,9 +8,9 @@ A cell counts in its budget the batch (num_chains), the updates (num_samples) an
 
 import math
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -24,11 +24,10 @@ from discrax.core.kernel import Kernel, replaced
 from discrax.core.space import Spin
 from discrax.core.target import Target
 from discrax.learn import models, quality
-from discrax.learn.mixing import snapshots
-from discrax.learn.training import pcd
 from discrax.sampling import sample
 
 _COMPARED = 5000  # states of the chains and samples that are compared
+_SHOWN = 16  # pictures
 
 
 class Known(NamedTuple):
@@ -49,20 +48,18 @@ class Following(NamedTuple):
 
 
 @experiment
-def estimation(cell: Cell, learning_rate: float, l1: float = 0.0, buffer_size: int = 5000) -> Measured:
+def estimation(
+    cell: Cell, learning_rate: float, l1: float = 0.0, buffer_size: int = 5000, reshuffle: bool = True
+) -> Measured:
     """J learnt by persistent contrastive divergence with the cell's sampler; `l1` weighs the sum of all |J_ij|."""
-    import scipy.linalg  # noqa: F401  # loads the library whose threads are limited
-    from threadpoolctl import threadpool_limits  # comes with scikit-learn
-
     known: Known = input_of(cell.target)
     sampler, refresh = cell.sampler(), None
     if isinstance(sampler, Following):
         sampler, refresh = sampler.kernel(known), sampler.refresh
-    # With several threads OpenBLAS takes 80 times as long for the eigenvectors of a small matrix as with one.
-    with threadpool_limits(1, user_api="blas"):
+    with nullcontext() if refresh is None else _one_thread():
         trained = training.train_cell(
             cell, known.untrained(cell.seed), known.rows, sampler=sampler, refresh=refresh, buffer_size=buffer_size,
-            learning_rate=learning_rate * known.factor, l1=l1 / known.factor, trains=known.part,
+            reshuffle=reshuffle, learning_rate=learning_rate * known.factor, l1=l1 / known.factor, trains=known.part,
             largest_gap=1e30,  # samplers that fail are part of the comparison
         )  # fmt: skip
     J = np.asarray(known.part(trained.model), np.float64) / known.factor
@@ -74,10 +71,22 @@ def estimation(cell: Cell, learning_rate: float, l1: float = 0.0, buffer_size: i
         Number("marginal_error", quality.marginal_error(chains, rows)),
         Number("covariance_error", quality.covariance_error(chains, rows)),
     ]
+    if chains.ndim == 3:
+        numbers += training.pixels(chains[None, :_SHOWN], every=cell.budget.thinning)
     return numbers + training.training_numbers(trained), training.time_training(trained)
 
 
-def ising_lattice(side: int = 10, strength: float = 0.2, num_rows: int = 10_000) -> Known:
+def _one_thread() -> AbstractContextManager:
+    """With several threads OpenBLAS takes 80 times as long for the eigenvectors of a small matrix as with one."""
+    if jax.default_backend() != "cpu":  # it finds them itself
+        return nullcontext()
+    import scipy.linalg  # noqa: F401  # loads the library whose threads are limited
+    from threadpoolctl import threadpool_limits  # comes with scikit-learn
+
+    return threadpool_limits(1, user_api="blas")
+
+
+def ising_lattice(side: int = 10, strength: float = 0.2, num_rows: int = 10_000, seed: int = 0) -> Known:
     """log pi(s) = s'J s on a periodic square lattice, all J_ij of neighbours equal."""
     J = lattice_couplings(side, strength)
     true, num_chains = targets.Ising.dense(2 * J), -(-num_rows // 10)
@@ -86,7 +95,7 @@ def ising_lattice(side: int = 10, strength: float = 0.2, num_rows: int = 10_000)
         # Every step is a block Gibbs update of all spins.
         kernel = samplers.pavg(step_size=1000.0, M=2 * J)
         result = sample(
-            jax.random.key(0), true, kernel,
+            jax.random.key(seed), true, kernel,
             num_chains=num_chains, num_warmup=500, num_samples=10, thinning=50, adaptation=None, progress=False,
         )  # fmt: skip
         check_complete(result)
@@ -94,7 +103,7 @@ def ising_lattice(side: int = 10, strength: float = 0.2, num_rows: int = 10_000)
         return result.draws.reshape(-1, side**2)[:num_rows].astype(np.int8)
 
     rows = training.keep_in_cache(
-        f"ising-rows-{side}-{strength:g}-{num_rows}", np.zeros((num_rows, side**2), np.int8), samples
+        f"ising-rows-{side}-{strength:g}-{num_rows}-{seed}", np.zeros((num_rows, side**2), np.int8), samples
     )
 
     def untrained(seed: int) -> Target:
@@ -114,50 +123,6 @@ def lattice_couplings(side: int, strength: float) -> Float[np.ndarray, "d d"]:
 
 def _ising_matrix(model: targets.Ising) -> Array:
     return model.coupling.matrix  # ty: ignore[missing-attribute]
-
-
-def convolutional(
-    num_updates: int, num_steps: int, learning_rate: float, num_reference: int, num_rows: int = 5000, seed: int = 0
-) -> Known:
-    """A convolutional network with couplings of all pairs of pixels, trained on USPS with GWG.
-
-    The samples are the chains of that training after `num_reference` more steps of the path auxiliary sampler.
-    """
-    images = training.image_set("usps")
-    untrained_truth: Any = models.convnet(jax.random.key(seed), images.shape, quadratic=True)
-
-    def make() -> tuple[Any, Integer[np.ndarray, "rows *shape"]]:
-        trained = pcd(
-            jax.random.key(seed), untrained_truth, images, sampler="gwg", num_steps=num_steps, num_updates=num_updates,
-            batch_size=50, buffer_size=num_rows, learning_rate=learning_rate, adaptation=None, penalty=_network_decay,
-            every=max(1, num_updates // 20), progress=False,
-        )  # fmt: skip
-        training.check_trained(trained)
-        (rows,) = snapshots(
-            jax.random.key(seed + 1), trained.model, "pas", num_chains=num_rows, num_steps=num_reference,
-            every=num_reference, num_warmup=min(200, num_reference), init=trained.buffer[:num_rows], progress=False,
-        )  # fmt: skip
-        return trained.model, rows.astype(np.int8)
-
-    name = f"convnet-usps-{num_updates}-{num_steps}-{learning_rate:g}-{num_reference}-{num_rows}-{seed}"
-    truth, rows = training.keep_in_cache(name, (untrained_truth, np.zeros((num_rows, *images.shape), np.int8)), make)
-
-    def untrained(seed: int) -> Target:
-        couplings = models.random_couplings(jax.random.key(seed), truth.space.num_sites)
-        return replaced(truth, couplings=couplings)
-
-    J = np.asarray(truth.couplings, np.float64)
-    return Known((J + J.T) / 2, rows, untrained, _network_couplings, factor=1.0)
-
-
-def _network_decay(model: models.NetworkModel) -> Float[Array, ""]:
-    leaves = jax.tree.leaves(eqx.filter(model.network, eqx.is_inexact_array))
-    return 1e-4 / 2 * jnp.sum(jnp.stack([jnp.sum(jnp.square(leaf)) for leaf in leaves]))
-
-
-def _network_couplings(model: models.NetworkModel) -> Array:
-    assert model.couplings is not None
-    return model.couplings
 
 
 # A step size eps for codes 0 and 1 is eps * h^2 for an embedding whose levels are h apart, and a Hessian is W / h^2.

@@ -1,22 +1,30 @@
-"""Measures of how far the draws are from a law that is known exactly, against seconds.
+"""Measures of how far the draws are from a law that is known exactly, against seconds and against steps.
 
-At each of ten checkpoints every chain is judged by its whole history so far; a number is the mean over chains, its
-`std` the spread between them.
+At each checkpoint every chain is judged by its whole history so far; a number is the mean over chains, its `std` the
+spread between them. Checkpoints are at equal ratios, the first after a fiftieth of the draws, so that samplers can be
+compared after equal seconds (`equal_seconds`) though a step of one takes many times as long as that of another. A
+number against steps has the name of its metric with "_at_step".
 """
 
+import math
 from collections.abc import Callable
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from discrax.bench.experiments.ess import ess_numbers, mix, movement
 from discrax.bench.plan.cell import Call, Cell
-from discrax.bench.plan.measure import Measure, Number, target_of
+from discrax.bench.plan.measure import Measure, Measured, Number, Timing, experiment, input_of, target_of
+from discrax.bench.plan.rows import Derive, Row, group_by, only
 from discrax.exact import law
 from discrax.sampling import Result
 
-CHECKPOINTS = 10
+CHECKPOINTS = 24
+_FIRST = 1 / 50  # of the draws
+_AT_STEP = "_at_step"
+_BINS = 40  # of a trace
 _SMOOTHING = 1e-5  # added to counts, so that an unseen level has a finite divergence
 
 
@@ -24,14 +32,35 @@ def _over_time(result: Result, judge: Callable[[np.ndarray], dict[str, np.ndarra
     """`judge` maps draws (chain, draw, sites) to errors of each chain."""
     numbers = []
     assert result.draws is not None
-    for part in range(1, CHECKPOINTS + 1):
-        count = result.num_draws * part // CHECKPOINTS
-        if count:
-            seconds = result.seconds * count / result.num_draws
-            for metric, errors in judge(result.draws[:, :count]).items():
-                numbers.append(Number(metric, float(errors.mean()), float(errors.std()), x=seconds))
-    last = {number.metric: number for number in numbers}
+    counts = np.unique(np.round(result.num_draws * np.geomspace(_FIRST, 1, CHECKPOINTS)).astype(int))
+    for count in counts[counts > 0]:
+        seconds, steps = result.seconds * count / result.num_draws, float(count * result.thinning)
+        for metric, errors in judge(result.draws[:, :count]).items():
+            found = Number(metric, float(errors.mean()), float(errors.std()), x=seconds)
+            numbers += [found, found._replace(metric=metric + _AT_STEP, x=steps)]
+    last = {number.metric: number for number in numbers if not number.metric.endswith(_AT_STEP)}
     return numbers + [number._replace(metric=f"{number.metric}_end", x=None) for number in last.values()]
+
+
+def equal_seconds(*metrics: str, **labels: str) -> Derive:
+    """The rows of these series up to the time at which the fastest sampler made its last step."""
+
+    def cut(rows: list[Row]) -> list[Row]:
+        rows = [row for row in only(**labels)(rows) if row["metric"] in metrics and row["x"] is not None]
+        ends = [max(row["x"] for row in cell) for cell in group_by(rows, lambda row: row["cell"]).values()]
+        return [row for row in rows if row["x"] <= min(ends)]
+
+    return cut
+
+
+def equal_steps(*metrics: str, **labels: str) -> Derive:
+    """The rows of these series against steps, by the names that they have against seconds."""
+
+    def named(rows: list[Row]) -> list[Row]:
+        rows = only(**labels)(rows)
+        return [row | {"metric": m} for m in metrics for row in rows if row["metric"] == m + _AT_STEP]
+
+    return named
 
 
 def _measure(errors: Callable[[Cell], Callable], *, first_sites: int | None = None) -> Measure:
@@ -134,3 +163,27 @@ def _pairwise_judge(p: np.ndarray, pairs: np.ndarray) -> Callable:
         return {"marginal_error": marginal, "pairwise_error": pairwise}
 
     return judge
+
+
+def jump_trace() -> Measure:
+    """The mean distance moved a step, over chains, against steps: from their first one, where there is no warm-up."""
+
+    def numbers(cell: Cell, result: Result) -> list[Number]:
+        jumps = np.asarray(result.stats["jump"], np.float64)
+        steps = cell.budget.num_warmup + result.thinning * np.arange(1, jumps.shape[1] + 1)
+        edges = np.unique(np.round(np.geomspace(1, jumps.shape[1] + 1, _BINS + 1)).astype(int)) - 1
+        found = movement(cell, result)
+        for low, high in pairwise(edges):
+            of_chains = jumps[:, low:high].mean(axis=1)
+            at = float(np.sqrt(steps[low] * steps[high - 1]))
+            found.append(Number("jump", float(of_chains.mean()), float(of_chains.std()), x=at))
+        return found
+
+    return Measure(lambda target: "draws", numbers)
+
+
+@experiment
+def ball_size(cell: Cell, radius: int) -> Measured:
+    """How many states differ from one in at most `radius` sites of a space of two levels, the cell's target."""
+    d = input_of(cell.target).num_sites
+    return [Number("num_points", float(sum(math.comb(d, k) for k in range(radius + 1))))], Timing()

@@ -19,6 +19,6 @@ def only_second(target: Target, seed: int, num_chains: int) -> np.ndarray:
     return x
 
 
-def pavg_of_pairs(side: int = 4) -> Kernel:
+def pavg_of_pairs(step_size: float, side: int = 4) -> Kernel:
     """PAVG with the Hessian of the quadratic part of a `CubicIsing` lattice, whatever its triples are."""
-    return samplers.pavg(M=targets.CubicIsing.lattice(side=side, strength=0.0).quadratic_matrix())
+    return samplers.pavg(step_size=step_size, M=targets.CubicIsing.lattice(side=side, strength=0.0).quadratic_matrix())
