@@ -52,6 +52,11 @@ class Target(eqx.Module):
         """Whether an evaluation reads sites from all over the state, as that of a graph does; it decides the layout."""
         return False
 
+    @property
+    def site_names(self) -> tuple[str, ...] | None:
+        """What tables call the sites, in the order of a flat state; None where they have numbers only."""
+        return None
+
     @abstractmethod
     def log_prob(self, e: Float[Array, "..."]) -> Float[Array, ""]:
         """Unnormalised log-probability of the embedding `e` of a state."""
@@ -169,6 +174,10 @@ class Tempered(Target):
     @property
     def gathers(self) -> bool:
         return self.target.gathers
+
+    @property
+    def site_names(self) -> tuple[str, ...] | None:
+        return self.target.site_names
 
     def log_prob(self, e: Float[Array, "..."]) -> Float[Array, ""]:
         return self.beta * self.target.log_prob(e)

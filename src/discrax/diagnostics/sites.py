@@ -32,10 +32,11 @@ class SiteDiagnostics:
     errors: Float[np.ndarray, "*sites levels"]  # standard errors of the probabilities
     ess: Float[np.ndarray, "*sites"]
     rhat: Float[np.ndarray, "*sites"]
+    names: tuple[str, ...]
 
     def to_dataframe(self) -> Any:
         """A pandas table with a line for each site: its place, the probability of each level, errors, ESS and R-hat."""
-        table, levels = pandas().DataFrame({"site": site_names(self.ess.shape)}), self.probabilities.shape[-1]
+        table, levels = pandas().DataFrame({"site": list(self.names)}), self.probabilities.shape[-1]
         for name, values in (("p", self.probabilities), ("error", self.errors)):
             for level, column in enumerate(values.reshape(-1, levels).T):
                 table[f"{name}[{level}]"] = column
@@ -45,7 +46,7 @@ class SiteDiagnostics:
         """Of the sites that are known least, which of few are all: place, probabilities, ESS and R-hat."""
         order = np.argsort(self.ess, axis=None, kind="stable")[:_SHOWN]
         chosen = np.sort(order) if self.ess.size <= _SHOWN else order
-        names, levels = site_names(self.ess.shape), self.probabilities.shape[-1]
+        levels = self.probabilities.shape[-1]
         found = []
         for place in chosen:
             p, error = (values.reshape(-1, levels)[place] for values in (self.probabilities, self.errors))
@@ -53,7 +54,7 @@ class SiteDiagnostics:
             said = ", ".join(f"{level}: {p[level]:.4f} ± {error[level]:.4f}" for level in most)
             rhat = self.rhat.ravel()[place]
             ess = self.ess.ravel()[place]
-            found.append([names[place], said, f"{ess:,.0f}", "-" if np.isnan(rhat) else f"{rhat:.3f}"])
+            found.append([self.names[place], said, f"{ess:,.0f}", "-" if np.isnan(rhat) else f"{rhat:.3f}"])
         return found
 
 
@@ -61,8 +62,9 @@ def diagnose_sites(
     codes: Integer[np.ndarray, "chains draws *sites"],
     num_levels: int,
     weights: Float[np.ndarray, "chains draws"] | None = None,
+    names: tuple[str, ...] | None = None,
 ) -> SiteDiagnostics:
-    """Diagnostics of each site of the codes; `weights` where draws do not all count the same."""
+    """Diagnostics of each site of the codes; `weights` where draws do not all count the same, `names` of the sites."""
     chains, draws, *shape = codes.shape
     flat = np.moveaxis(codes.reshape(chains, draws, -1), -1, 0)  # (site, chain, draw)
     block = max(1, _MOST_AT_ONCE // max(1, chains * draws))
@@ -81,6 +83,7 @@ def diagnose_sites(
         errors.reshape(*shape, num_levels),
         smallest.reshape(shape),
         largest.reshape(shape),
+        site_names(tuple(shape)) if names is None else names,
     )
 
 
@@ -120,9 +123,9 @@ def _variance(means: Float[np.ndarray, "sites chains"]) -> Float[np.ndarray, " s
     return means.var(axis=-1, ddof=1) if means.shape[-1] > 1 else np.zeros(len(means))
 
 
-def site_names(shape: tuple[int, ...]) -> list[str]:
+def site_names(shape: tuple[int, ...]) -> tuple[str, ...]:
     """x[0], x[1] and so on; of a lattice x[0,0]."""
-    return [f"x[{','.join(map(str, place))}]" for place in np.ndindex(shape)]
+    return tuple(f"x[{','.join(map(str, place))}]" for place in np.ndindex(shape))
 
 
 def pandas() -> Any:

@@ -141,14 +141,15 @@ class Result:
         if self.draws is None or not self.num_draws:
             raise ValueError("Marginals of sites need draws, but this run kept none; use keep='draws'.")
         weights = None if self.has_equal_weights else np.asarray(self.stats["weight"])
-        return diagnose_sites(np.asarray(self.draws), self.target.space.num_levels, weights)
+        return diagnose_sites(np.asarray(self.draws), self.target.space.num_levels, weights, self.target.site_names)
 
     def to_dataframe(self) -> Any:
         """A pandas table with a line for each draw: chain, draw, the code of each site, and the statistics."""
         if self.draws is None:
             raise ValueError("A table of draws needs draws, but this run kept none; use keep='draws'.")
         codes = np.asarray(self.draws).reshape(self.num_chains * self.num_draws, -1)
-        table = pandas().DataFrame(codes, columns=site_names(self.target.space.shape))
+        names = self.target.site_names or site_names(self.target.space.shape)
+        table = pandas().DataFrame(codes, columns=list(names))
         chain, draw = np.divmod(np.arange(len(codes)), max(1, self.num_draws))
         stats = {name: np.asarray(values).ravel() for name, values in self.stats.items()}
         return table.assign(chain=chain, draw=draw, **stats).set_index(["chain", "draw"])
@@ -261,7 +262,8 @@ class Result:
         }
         if isinstance(self.kernel, Kernel) and isinstance(self.target, Target):
             attributes |= {name: float(knob.value) for name, knob in self.kernel.knobs(self.target).items()}
-        tree = tree_of_groups(groups)
+        names = self.target.site_names if isinstance(self.target, Target) else None
+        tree = tree_of_groups(groups, {} if names is None else {"x": names})
         tree.attrs.update(attributes)
         return tree
 

@@ -1,7 +1,7 @@
 """Arrays of draws that lie in a folder: read when they are asked for, some draws at a time."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -193,8 +193,11 @@ def with_weights(stats: dict[str, Any]) -> dict[str, Any]:
     return stats | {"weight": logs.with_change(lambda block: weights_from_logs(block, largest))}
 
 
-def tree_of_groups(groups: dict[str, dict[str, Any]]) -> Any:
-    """ArviZ's DataTree of groups of arrays by name; those that are stored are read when they are indexed."""
+def tree_of_groups(groups: dict[str, dict[str, Any]], names: Mapping[str, Sequence[str]]) -> Any:
+    """ArviZ's DataTree of groups of arrays by name; those that are stored are read when they are indexed.
+
+    `names` are those of the places along the one axis of an array beyond chain and draw.
+    """
     from arviz_base import from_dict
     from xarray import Variable
     from xarray.backends import BackendArray
@@ -212,7 +215,9 @@ def tree_of_groups(groups: dict[str, dict[str, Any]]) -> Any:
         is_stored = isinstance(values, StoredArray)
         return np.broadcast_to(np.zeros((), values.dtype), values.shape) if is_stored else np.asarray(values)
 
-    tree = from_dict(jax.tree.map(stand_in, groups), save_warmup=True)
+    dims = {array: [f"{array}_site"] for array in names}
+    coords = {f"{array}_site": list(called) for array, called in names.items()}
+    tree = from_dict(jax.tree.map(stand_in, groups), save_warmup=True, dims=dims, coords=coords)
     for group, arrays in groups.items():
         for name, values in arrays.items():
             if isinstance(values, StoredArray):

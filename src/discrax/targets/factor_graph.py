@@ -155,6 +155,10 @@ class FactorGraph(ExactRatios, LocalChanges, Coloured, Factored):
         return {name: count / len(flat) for name, count in zip(self.names, counts, strict=True)}
 
     @property
+    def site_names(self) -> tuple[str, ...] | None:
+        return None if self.names == tuple(range(len(self.names))) else tuple(map(str, self.names))
+
+    @property
     def gathers(self) -> bool:
         return True
 

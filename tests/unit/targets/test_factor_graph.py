@@ -120,3 +120,17 @@ def test_logarithms_may_bar_and_must_be_numbers():
 def test_gibbs_by_colours_leaves_the_law(kind):
     target, *_ = random_graph(kind)
     assert dx.exact.check_kernel(dx.samplers.gibbs("chromatic"), target, num_chains=20_000, num_convergence_steps=20)
+
+
+def test_tables_and_arviz_call_sites_by_their_names():
+    pytest.importorskip("arviz_base")
+    key, parts = jax.random.key(0), ((2, 3), [(0, 1)], [np.ones((2, 3))])
+    graph = FactorGraph(*parts, names=("rain", "wind"))
+    result = dx.sample(key, dx.Tempered(graph, 0.5), "gibbs", num_chains=2, num_warmup=0, num_samples=8)
+    assert list(result.to_dataframe().columns[:2]) == ["rain", "wind"]
+    assert list(result.sites().to_dataframe().index) == ["rain", "wind"]
+    x = result.to_arviz()["posterior"]["x"]
+    np.testing.assert_array_equal(x.sel(x_site="wind"), result.draws[..., 1])
+    unnamed = dx.sample(key, FactorGraph(*parts), "gibbs", num_chains=2, num_warmup=0, num_samples=8)
+    assert list(unnamed.to_dataframe().columns[:2]) == ["x[0]", "x[1]"]
+    assert unnamed.to_arviz()["posterior"]["x"].shape == (2, 8, 2)
