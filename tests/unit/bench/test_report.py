@@ -119,6 +119,8 @@ def test_samplers_look_the_same_everywhere_and_no_two_alike():
     assert len(set(found.values())) == len(names)
     assert {found[name].colour for name in names if "LBP" in name} == {looks.COLOURS[0]}
     assert all(looks.palette([name])[name] == found[name] for name in names[:-2])
+    cousins = looks.palette(["GWG", "Ordinal-GWG", "AVG", "DLMC"])  # of one colour where they are alone
+    assert len({look.colour for look in cousins.values()}) == 4
 
 
 # --- The whole report ------------------------------------------------------------------------------------------------

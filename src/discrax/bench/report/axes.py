@@ -127,9 +127,11 @@ def draw_lines(
         places, look = mean_by(members, place), options["palette"][name]
         record(options, ax.get_title(), name, places)
         x, y = list(places), [each.value for each in places.values()]
-        marker = look.marker if len(places) <= most_markers else ""
+        marker, dash = look.marker if len(places) <= most_markers else "", look.dash
+        if options.get("dots"):  # no function of x
+            marker, dash = ".", "none"
         ax.plot(
-            x, y, linestyle=look.dash, marker=marker, color=look.colour, mfc=look.fill, mew=1.1, lw=1.6, ms=4.5,
+            x, y, linestyle=dash, marker=marker, color=look.colour, mfc=look.fill, mew=1.1, lw=1.6, ms=4.5,
             label=f"{name}{slope_text(x, y) if with_slopes else ''}",
         )  # fmt: skip
         if not with_slopes:

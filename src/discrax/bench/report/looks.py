@@ -1,7 +1,7 @@
 """How a sampler looks: one colour a family in every report, and no two names alike."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 # Text, axes and grid lines have colours of their own, which a page can exchange for those of its scheme.
@@ -52,19 +52,27 @@ def palette(names: Iterable[str]) -> dict[str, Style]:
     """A look for each name: known families keep their colour, others take free ones; no two names look the same."""
     styles: dict[str, Style] = {}
     names = list(dict.fromkeys(names))
-    slots = {name: _FAMILIES.get(_family(name)) for name in names}
-    others = sorted({_family(name) for name in names if slots[name] is None})
-    used = {slot for slot in slots.values() if slot is not None}
-    free = [slot for slot in range(len(COLOURS)) if slot not in used] or list(range(len(COLOURS)))
-    given = {family: free[place % len(free)] for place, family in enumerate(others)}
+    slots = _slots(dict.fromkeys(map(_family, names)))
     for name in names:
-        slot = slots[name]
-        slot = given[_family(name)] if slot is None else slot
+        slot = slots[_family(name)]
         is_hollow = "t/(t+1)" in name
         looks = (Style(COLOURS[slot], marker, dash, is_hollow) for marker, dash in _looks(name))
         taken = set(styles.values())
         styles[name] = next((look for look in looks if look not in taken), Style(COLOURS[slot]))
     return styles
+
+
+def _slots(families: Collection[str]) -> dict[str, int]:
+    """The place of each family among the colours: its own if no other has it yet, else a free one, while there are."""
+    slots: dict[str, int] = {}
+    for family in families:
+        if family in _FAMILIES and _FAMILIES[family] not in slots.values():
+            slots[family] = _FAMILIES[family]
+    others = sorted(family for family in families if family not in slots)
+    free = [slot for slot in range(len(COLOURS)) if slot not in slots.values()]
+    for place, family in enumerate(others):
+        slots[family] = free[place] if place < len(free) else _FAMILIES.get(family, place % len(COLOURS))
+    return slots
 
 
 def _looks(name: str) -> Iterable[tuple[str, str]]:
@@ -74,7 +82,8 @@ def _looks(name: str) -> Iterable[tuple[str, str]]:
     dash = ":" if re.fullmatch(r"[A-Za-z]+-1", sampler) else "--" if is_best else "-"
     dash = "-." if " (" in name else dash
     marker = "s" if "t/(t+1)" in name else "o"
-    return [(marker, dash), *((marker, dash) for dash in DASHES for marker in MARKERS)]
+    apart = [(MARKERS[i], DASHES[i % len(DASHES)]) for i in range(len(MARKERS))]  # seen on lines without markers, too
+    return [(marker, dash), *apart, *((marker, dash) for dash in DASHES for marker in MARKERS)]
 
 
 def _family(name: str) -> str:

@@ -174,8 +174,8 @@ def figure07(size: Size) -> Iterator[Cell]:
     "200 mini-batches at one state: gradients are all of one size, jump rates differ by many powers of ten; by noise, "
     "that with print's 10^30 first, and what the paper states last",
     figure(
-        "log10 of the jump rate against the norm of the gradient", "errors", logy=False, metrics=("log10_jump_rate",),
-        xlabel="norm of the gradient", ylabel="log10 Z", panels=("m", "batch"),
+        "log10 of the jump rate against the norm of the gradient", "errors", logy=False,
+        dots=True, metrics=("log10_jump_rate",), xlabel="norm of the gradient", ylabel="log10 Z", panels=("m", "batch"),
     ),
     _table("Powers of ten between the smallest jump rate and the largest (print: 30)", "spread_of_log10_jump_rate"),
     _table("Powers of ten between the smallest gradient and the largest", "spread_of_log10_gradient_norm"),
