@@ -1,5 +1,6 @@
 """From W and a rule for D to a metric with the cheapest factor of W + D."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,12 @@ from discrax.curvature.diagonal import Diagonal, lambda_shift, smallest_norm, sm
 from discrax.curvature.hessian import Hessian
 from discrax.curvature.metric import DenseRoot, Edges, Metric, SparseRoot
 
-RULES = {"shift": lambda_shift, "max": smallest_norm, "trace": smallest_trace}
+RULES = {
+    "shift": lambda_shift,
+    "max": smallest_norm,
+    "max, any": partial(smallest_norm, ties="none"),  # of those with that norm
+    "trace": smallest_trace,
+}
 LARGEST_DENSE = 1000  # beyond it a step by a dense root, O(n^2), is not worth its price where W is sparse
 _NEARLY = 1.05  # a D whose trace is this near to the best is as good
 _WIDEST = 3  # times as many entries in the fullest row or column of a sparse root as in that of W

@@ -34,27 +34,28 @@ import numpy as np
 from jaxtyping import Array, Float, Integer, PRNGKeyArray
 
 from discrax.core import random
-from discrax.core.checks import number
-from discrax.core.kernel import Info, Kernel, Knob, State, replaced
+from discrax.core.checks import describe, number
+from discrax.core.kernel import Info, Knob, State, replaced
 from discrax.core.space import Binary, Categorical, Ordinal, Space, Spin
 from discrax.core.target import ExactRatios, Target, offered
 from discrax.curvature.build import build_metric
+from discrax.curvature.diagonal import TIES
 from discrax.curvature.hessian import LARGEST, Hessian, find_hessian
 from discrax.curvature.matrices import checked_matrix
 from discrax.curvature.metric import Isotropic, Metric, Spectral
 from discrax.samplers.balancing import Power
 from discrax.samplers.factorised import Logits, factorised_step
+from discrax.samplers.informed import Informed, check_ratios
 from discrax.samplers.langevin import langevin_logits, positive
 
 
-class _GaussianAuxiliary(Kernel):
+class _GaussianAuxiliary(Informed):
     alpha: eqx.AbstractVar[Float[Array, ""]]
     stiffness: eqx.AbstractVar[Float[Array, ""]]  # 1 / sigma
     metric: eqx.AbstractVar[Metric | None]
-    uses_gradient: ClassVar[bool] = True
 
     def step(self, key: PRNGKeyArray, target: Target, state: State) -> tuple[State, Info]:
-        balancing, metric = Power(self.alpha), self.metric
+        target, balancing, metric = self.seen(target), Power(self.alpha), self.metric
         if metric is None:
 
             def first_order(state: State) -> Logits:
@@ -96,11 +97,12 @@ class AnyScale(_GaussianAuxiliary):
     wants_estimate: bool = eqx.field(static=True)
     spaces: ClassVar[tuple[type[Space], ...]] = (Binary, Spin, Ordinal)
 
-    def __init__(self, rule: str, sigma: float = 0.1, alpha: float = 0.5, W: Any = None):
+    def __init__(self, rule: str, sigma: float = 0.1, alpha: float = 0.5, W: Any = None, ratios: str = "exact"):
         is_infinite = isinstance(sigma, float | np.floating) and sigma == np.inf
         self.sigma = jnp.asarray(np.inf, jnp.float32) if is_infinite else positive("sigma", sigma)
         self.alpha = jnp.asarray(number("alpha", alpha, above=0, most=1), jnp.float32)
         self.metric, self.rule, self.wants_estimate = None, rule, isinstance(W, str)
+        self.ratios = check_ratios(ratios)
         if isinstance(W, str) and W != "estimate":
             raise ValueError(f'W is a matrix, "estimate" or None (exact where the target tells it), but got {W!r}.')
         if W is not None and not self.wants_estimate:
@@ -122,7 +124,7 @@ class AnyScale(_GaussianAuxiliary):
         hessian = None if self.is_prepared else find_hessian(target, draws, estimates=self.wants_estimate)
         if hessian is None:
             return self, None
-        exact_ratios = offered(target, ExactRatios) is not None
+        exact_ratios = offered(self.seen(target), ExactRatios) is not None
         metric, how = build_metric(hessian, self.rule, exact_ratios=exact_ratios)
         return replaced(
             self, metric=metric, rule="prepared", wants_estimate=False
@@ -143,7 +145,15 @@ class PAVG(_GaussianAuxiliary):
     wants_matrix: bool = eqx.field(static=True)
     tunes_gamma: bool = eqx.field(static=True)
 
-    def __init__(self, step_size: float = 1.0, M: Any = None, gamma: float = 1.0, wants_matrix: bool = True):
+    def __init__(
+        self,
+        step_size: float = 1.0,
+        M: Any = None,
+        gamma: float = 1.0,
+        wants_matrix: bool = True,
+        ratios: str = "exact",
+    ):
+        self.ratios = check_ratios(ratios)
         self.metric, gamma = Isotropic(positive("step_size", step_size)), number("gamma", gamma)
         self.wants_matrix, self.tunes_gamma = wants_matrix, M is not None
         if M is not None:
@@ -184,7 +194,7 @@ class PAVG(_GaussianAuxiliary):
         if len(M) > target.space.num_sites:  # one-hot: couplings between levels of one site mean nothing
             site = np.arange(len(M)) // target.space.num_levels
             M = np.where((site[:, None] == site) & ~np.eye(len(M), dtype=bool), 0, M)
-        if offered(target, ExactRatios) is not None:
+        if offered(self.seen(target), ExactRatios) is not None:
             M = M - np.diag(np.diag(M))  # exact log-ratios hold it already
         metric = Spectral.of(M, self.metric.step_size)
         return replaced(self, metric=metric, tunes_gamma=not hessian.is_exact), hessian.origin
@@ -206,34 +216,42 @@ def _dense(matrix: Any) -> Float[np.ndarray, "m m"]:
     return np.asarray(matrix.todense() if hasattr(matrix, "todense") else matrix, float)
 
 
-def avg(step_size: float = 1.0) -> PAVG:
+def avg(step_size: float = 1.0, ratios: str = "exact") -> PAVG:
     """The auxiliary variable Gibbs-like sampler without a preconditioner."""
-    return PAVG(step_size, wants_matrix=False)
+    return PAVG(step_size, wants_matrix=False, ratios=ratios)
 
 
-def pavg(step_size: float = 1.0, M: Any = None, gamma: float = 1.0) -> PAVG:
+def pavg(step_size: float = 1.0, M: Any = None, gamma: float = 1.0, ratios: str = "exact") -> PAVG:
     """AVG with a symmetric M: as given, that of a quadratic target, or estimated in warm-up."""
-    return PAVG(step_size, M, gamma)
+    return PAVG(step_size, M, gamma, ratios=ratios)
 
 
-def ab_first(sigma: float = 0.1, alpha: float = 0.5) -> AnyScale:
+def ab_first(sigma: float = 0.1, alpha: float = 0.5, ratios: str = "exact") -> AnyScale:
     """Any-scale balanced proposals of first order."""
-    return AnyScale("first", sigma, alpha)
+    return AnyScale("first", sigma, alpha, ratios=ratios)
 
 
-def ab_shift(sigma: float = 0.1, alpha: float = 0.5, W: Any = None) -> AnyScale:
+def ab_shift(sigma: float = 0.1, alpha: float = 0.5, W: Any = None, ratios: str = "exact") -> AnyScale:
     """Any-scale balanced proposals of second order, D = lambda I.
 
     W is a matrix, "estimate" (in warm-up), or None: that of a quadratic target, else estimated.
     """
-    return AnyScale("shift", sigma, alpha, W)
+    return AnyScale("shift", sigma, alpha, W, ratios)
 
 
-def ab_max(sigma: float = 0.1, alpha: float = 0.5, W: Any = None) -> AnyScale:
-    """Any-scale balanced proposals of second order, D with the least lambda_max(W + D) (W as in `ab_shift`)."""
-    return AnyScale("max", sigma, alpha, W)
+def ab_max(
+    sigma: float = 0.1, alpha: float = 0.5, W: Any = None, ratios: str = "exact", ties: str = "trace"
+) -> AnyScale:
+    """Any-scale balanced proposals of second order, D with the least lambda_max(W + D) (W as in `ab_shift`).
+
+    Many D have it. `ties` is "trace": one of small trace, which moves furthest; or "none": whichever comes, as in the
+    paper.
+    """
+    if not isinstance(ties, str) or ties not in TIES:
+        raise ValueError(f"ties must be {' or '.join(map(repr, TIES))}, but got {describe(ties)}.")
+    return AnyScale("max" if ties == "trace" else "max, any", sigma, alpha, W, ratios)
 
 
-def ab_trace(sigma: float = 0.1, alpha: float = 0.5, W: Any = None) -> AnyScale:
+def ab_trace(sigma: float = 0.1, alpha: float = 0.5, W: Any = None, ratios: str = "exact") -> AnyScale:
     """Any-scale balanced proposals of second order, D with the smallest trace (W as in `ab_shift`)."""
-    return AnyScale("trace", sigma, alpha, W)
+    return AnyScale("trace", sigma, alpha, W, ratios)
