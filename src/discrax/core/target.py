@@ -165,27 +165,6 @@ class Tempered(Target):
         return self.beta * self.target.log_prob(e)
 
 
-class ByGradient(Target):
-    """A target of which nothing is known but `log_prob` and its gradient."""
-
-    target: Target
-
-    def __init__(self, target: Target):
-        self.target = target
-
-    @property
-    def space(self) -> Space:
-        """That of the target."""
-        return self.target.space
-
-    @property
-    def gathers(self) -> bool:
-        return self.target.gathers
-
-    def log_prob(self, e: Float[Array, "..."]) -> Float[Array, ""]:
-        return self.target.log_prob(e)
-
-
 class ExactRatios(Target):
     """exact log-ratios of all single-site changes"""
 
@@ -300,13 +279,6 @@ _SITES_AT_ONCE = 64  # whose changes are evaluated side by side: memory does not
 def bare(target: Target) -> Target:
     """The target without its temperature."""
     return target.target if isinstance(target, Tempered) else target
-
-
-def by_gradient(target: Target) -> Target:
-    """The target, at its temperature, without what it offers besides `log_prob`: its log-ratios are by gradients."""
-    if isinstance(target, Tempered):
-        return eqx.tree_at(lambda tempered: tempered.target, target, ByGradient(target.target))
-    return ByGradient(target)
 
 
 def offered(target: Target, capability: type[Capability]) -> Capability | None:

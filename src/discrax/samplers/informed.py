@@ -13,13 +13,42 @@ is informed by, log A has the exact log pi, so both sample the same law.
 from typing import ClassVar
 
 import equinox as eqx
-from jaxtyping import Array, Integer
+from jaxtyping import Array, Float, Integer
 
 from discrax.core.checks import describe
 from discrax.core.kernel import Kernel, State, start_state
-from discrax.core.target import Target, by_gradient
+from discrax.core.space import Space
+from discrax.core.target import Target, Tempered
 
 RATIOS = ("exact", "gradient")
+
+
+class ByGradient(Target):
+    """A target of which nothing is known but `log_prob` and its gradient."""
+
+    target: Target
+
+    def __init__(self, target: Target):
+        self.target = target
+
+    @property
+    def space(self) -> Space:
+        """That of the target."""
+        return self.target.space
+
+    @property
+    def gathers(self) -> bool:
+        return self.target.gathers
+
+    def log_prob(self, e: Float[Array, "..."]) -> Float[Array, ""]:
+        return self.target.log_prob(e)
+
+
+def by_gradient(target: Target) -> Target:
+    """The target, at its temperature, without what it offers besides `log_prob`: its log-ratios are by gradients."""
+    if isinstance(target, Tempered):
+        return eqx.tree_at(lambda tempered: tempered.target, target, ByGradient(target.target))
+    return ByGradient(target)
 
 
 class Informed(Kernel):
