@@ -122,13 +122,14 @@ class AnyScale(_GaussianAuxiliary):
         self, target: Target, *, tuning: bool, draws: Integer[np.ndarray, "..."] | None = None
     ) -> tuple["AnyScale", str | None]:
         hessian = None if self.is_prepared else find_hessian(target, draws, estimates=self.wants_estimate)
-        if hessian is None:
-            return self, None
+        return (self, None) if hessian is None else self.with_hessian(target, hessian)
+
+    def with_hessian(self, target: Target, hessian: Hessian) -> tuple["AnyScale", str]:
+        """With the D that its rule finds for W, and a sentence about it."""
         exact_ratios = offered(self.seen(target), ExactRatios) is not None
         metric, how = build_metric(hessian, self.rule, exact_ratios=exact_ratios)
-        return replaced(
-            self, metric=metric, rule="prepared", wants_estimate=False
-        ), how  # they are one program, whatever their rule was
+        # They are one program, whatever their rule was.
+        return replaced(self, metric=metric, rule="prepared", wants_estimate=False), how
 
     def knobs(self, target: Target) -> dict[str, Knob]:
         # Fine: the best alpha grows with sigma, a ridge that coarse points miss, and (infinity, 1) is a second summit.
