@@ -27,6 +27,7 @@ SAMPLERS = {
     "avg": {"step_size": 2.0},
     "pavg": {"step_size": 2.0, "M": W, "gamma": -0.7},
     "ab_first": {"sigma": 3.0, "alpha": 0.7},
+    "ab_diagonal": {"sigma": 3.0, "alpha": 0.7, "W": np.array([-1.2, 0.4, -0.5])},
     "ab_shift": {"sigma": 3.0, "alpha": 0.7, "W": W},
     "ab_max": {"sigma": 3.0, "alpha": 0.7, "W": W, "ties": "none"},
     "ab_trace": {"sigma": 3.0, "alpha": 0.7, "W": W},

@@ -3,11 +3,12 @@
 from functools import partial
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 
 from discrax.curvature.diagonal import Diagonal, lambda_shift, smallest_norm, smallest_trace
 from discrax.curvature.hessian import Hessian
-from discrax.curvature.metric import DenseRoot, Edges, Metric, SparseRoot
+from discrax.curvature.metric import DenseRoot, Edges, Metric, NoNoise, SparseRoot
 
 RULES = {
     "shift": lambda_shift,
@@ -27,6 +28,9 @@ def build_metric(hessian: Hessian, rule: str, *, exact_ratios: bool) -> tuple[Me
     the diagonal of W + D instead of D.
     """
     W = hessian.matrix
+    if rule == "diagonal":
+        values = np.zeros(W.shape[0]) if exact_ratios else -W.diagonal()
+        return NoNoise(jnp.asarray(values, jnp.result_type(float))), f"{hessian.origin}; its diagonal"
     n, is_sparse = W.shape[0], hasattr(W, "tocoo")
     found: Diagonal = RULES[rule](W)
     if not is_sparse or n <= LARGEST_DENSE:

@@ -17,6 +17,7 @@ which is exact for any alpha, sigma, D and M >= 0. These are the members:
     AVG         W = 0, D = 2 / step_size                                  alpha = 1, sigma = infinity
     PAVG        W = gamma M_0, D = 2 / step_size + max(0, -lambda_min(W)) alpha = 1, sigma = infinity
     AB-1st      W = 0, D = 0                                              alpha and sigma tuned: DMALA with g = t^alpha
+    AB-diagonal W diagonal, D = -W, so that M = 0 and e = 0               alpha and sigma tuned
     AB-shift    W, D = lambda I with the smallest lambda                  alpha and sigma tuned
     AB-max      W, the D with the smallest lambda_max(W + D)              alpha and sigma tuned
     AB-trace    W, the D with the smallest trace                          alpha and sigma tuned
@@ -26,17 +27,19 @@ step is a block Gibbs update of all of them. (Printed forms of AB lack the pull 
 one.)
 """
 
-from typing import Any, ClassVar
+from dataclasses import replace
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Integer, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Integer, PRNGKeyArray
 
 from discrax.core import random
-from discrax.core.checks import describe, number
+from discrax.core.checks import describe, number, real_array
 from discrax.core.kernel import Info, Knob, State, replaced
-from discrax.core.space import Binary, Categorical, Ordinal, Space, Spin
+from discrax.core.levels import at_level
+from discrax.core.space import Categorical, Space
 from discrax.core.target import ExactRatios, Target, offered
 from discrax.curvature.build import build_metric
 from discrax.curvature.diagonal import TIES
@@ -66,13 +69,11 @@ class _GaussianAuxiliary(Informed):
         space = target.space
         for_noise, for_step = random.split(key, 2)
         e = metric.draw(for_noise, _embedded_shape(space))
-        dtype = e.dtype
-        stiffness = self.alpha.astype(dtype) * metric.diagonal + self.stiffness.astype(dtype)
-        if stiffness.ndim and stiffness.shape[0] != space.num_sites:
-            stiffness = stiffness.reshape(space.num_sites, -1)[:, 0]  # one number for all levels of a one-hot site
+        alpha, flat = self.alpha.astype(e.dtype), self.stiffness.astype(e.dtype)
 
         def logits(state: State, e: Float[Array, "n *levels"]) -> Logits:
             x = state.x.reshape(-1)
+            stiffness = alpha * _of_moves(space, x, metric.diagonal) + flat
             return langevin_logits(target, state, balancing, stiffness, space.ratios_from_gradient(x, e))
 
         def reverse(there: State) -> tuple[Logits, Float[Array, ""]]:
@@ -87,15 +88,22 @@ def _embedded_shape(space: Space) -> tuple[int, ...]:
     return (space.num_sites, space.num_levels) if isinstance(space, Categorical) else (space.num_sites,)
 
 
+def _of_moves(space: Space, x: Integer[Array, " n"], D: Float[Array, "*n"]) -> Float[Array, "*n"]:
+    """z'Dz / |z|^2 of all changes of a site: D itself, and for a one-hot site the mean of D at both levels."""
+    if not D.ndim or D.shape[0] == space.num_sites:
+        return D
+    of_levels = D.reshape(space.num_sites, -1)
+    return of_levels.mean(axis=1) if space.has_two_levels else (of_levels + at_level(of_levels, x)[:, None]) / 2
+
+
 class AnyScale(_GaussianAuxiliary):
-    """The AB samplers: `rule` is "first", "shift", "max" or "trace"."""
+    """The AB samplers: `rule` is "first", "diagonal", "shift", "max", "max, any" or "trace"."""
 
     sigma: Float[Array, ""]
     alpha: Float[Array, ""]
     metric: Metric | None
     rule: str = eqx.field(static=True)
     wants_estimate: bool = eqx.field(static=True)
-    spaces: ClassVar[tuple[type[Space], ...]] = (Binary, Spin, Ordinal)
 
     def __init__(self, rule: str, sigma: float = 0.1, alpha: float = 0.5, W: Any = None, ratios: str = "exact"):
         is_infinite = isinstance(sigma, float | np.floating) and sigma == np.inf
@@ -127,6 +135,9 @@ class AnyScale(_GaussianAuxiliary):
     def with_hessian(self, target: Target, hessian: Hessian) -> tuple["AnyScale", str]:
         """With the D that its rule finds for W, and a sentence about it."""
         exact_ratios = offered(self.seen(target), ExactRatios) is not None
+        if exact_ratios and hessian.matrix.shape[0] > target.space.num_sites:
+            # One-hot: they hold all that W has between the levels of one site.
+            hessian = replace(hessian, matrix=np.where(_of_one_site(target, hessian.matrix), 0, hessian.matrix))
         metric, how = build_metric(hessian, self.rule, exact_ratios=exact_ratios)
         # They are one program, whatever their rule was.
         return replaced(self, metric=metric, rule="prepared", wants_estimate=False), how
@@ -193,8 +204,7 @@ class PAVG(_GaussianAuxiliary):
             return self, None
         M = _dense(hessian.matrix)
         if len(M) > target.space.num_sites:  # one-hot: couplings between levels of one site mean nothing
-            site = np.arange(len(M)) // target.space.num_levels
-            M = np.where((site[:, None] == site) & ~np.eye(len(M), dtype=bool), 0, M)
+            M = np.where(_of_one_site(target, M) & ~np.eye(len(M), dtype=bool), 0, M)
         if offered(self.seen(target), ExactRatios) is not None:
             M = M - np.diag(np.diag(M))  # exact log-ratios hold it already
         metric = Spectral.of(M, self.metric.step_size)
@@ -206,6 +216,12 @@ class PAVG(_GaussianAuxiliary):
 
     def with_knobs(self, **values: Float[Array, ""]) -> "PAVG":
         return replaced(self, metric=replaced(self.metric, **values))
+
+
+def _of_one_site(target: Target, matrix: Float[np.ndarray, "m m"]) -> Bool[np.ndarray, "m m"]:
+    """Which entries are between levels of one site, of a matrix for one-hot embeddings."""
+    site = np.arange(len(matrix)) // target.space.num_levels
+    return site[:, None] == site
 
 
 def _dense(matrix: Any) -> Float[np.ndarray, "m m"]:
@@ -230,6 +246,19 @@ def pavg(step_size: float = 1.0, M: Any = None, gamma: float = 1.0, ratios: str 
 def ab_first(sigma: float = 0.1, alpha: float = 0.5, ratios: str = "exact") -> AnyScale:
     """Any-scale balanced proposals of first order."""
     return AnyScale("first", sigma, alpha, ratios=ratios)
+
+
+def ab_diagonal(sigma: float = 0.1, alpha: float = 0.5, W: Any = None, ratios: str = "gradient") -> AnyScale:
+    """Any-scale balanced proposals with a diagonal W: no auxiliary variable, and a step costs what `ab_first` costs.
+
+    W is an array of a number per site (per site and level for one-hot ones), a matrix whose diagonal counts, or as in
+    `ab_shift`. It is what gradients lack: exact ratios hold it already.
+    """
+    if W is not None and not isinstance(W, str) and np.ndim(W) == 1 and not hasattr(W, "tocoo"):
+        from scipy.sparse import diags_array
+
+        W = diags_array(real_array("W", W)).tocsr()
+    return AnyScale("diagonal", sigma, alpha, W, ratios)
 
 
 def ab_shift(sigma: float = 0.1, alpha: float = 0.5, W: Any = None, ratios: str = "exact") -> AnyScale:

@@ -136,11 +136,11 @@ class DLPTrace(_Langevin):
 def langevin_logits(
     target: Target, state: State, balancing: Balancing, stiffness: Float[Array, "*n"], push: Logits | None = None
 ) -> Logits:
-    """log g(exp(r + push)) - stiffness d / 2, with 0 at the current level; `stiffness` is a number or one per site."""
+    """log g(exp(r + push)) - stiffness d / 2, with 0 at the current level; `stiffness`: a number, or one per site or move."""
     space, x = target.space, state.x.reshape(-1)
     ratios = effective_ratios(target, state.x, state.cache)
     stiffness = stiffness.astype(ratios.dtype)
-    if stiffness.ndim and ratios.ndim > 1:
+    if stiffness.ndim == 1 and ratios.ndim > 1:
         stiffness = stiffness[:, None]
     pushed = ratios if push is None else ratios + push
     logits = balancing(pushed) - stiffness * space.squared_moves(x) / 2

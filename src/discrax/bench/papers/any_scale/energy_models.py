@@ -65,14 +65,14 @@ def figure04(size: Size) -> Iterator[Cell]:
             "is_timed": True,
         }
         labels, budget = (("task", "deep-ebm"), ("dataset", data)), _BUDGETS[size]
-        lb = call("discrax.samplers:dmala")
+        lb = call("discrax.samplers:dmala", ratios="gradient")
         yield Cell(labels=(*labels, ("sampler", "LB")), sampler=lb, budget=budget, **shared)
         for sigma in _SIGMAS[size]:
             for alpha in _ALPHAS[size]:
                 yield Cell(
                     labels=(*labels, ("sampler", "AB"), ("sigma", f"{sigma:g}"), ("alpha", f"{alpha:g}")),
                     sampler=call(
-                        "discrax.bench.papers.any_scale.kernels:ab_diagonal", data=data, sigma=sigma, alpha=alpha
+                        "discrax.bench.papers.any_scale.kernels:ab_of_data", data=data, sigma=sigma, alpha=alpha
                     ),
                     budget=Budget(budget.num_chains, 0, budget.num_samples, budget.thinning),
                     **shared,
