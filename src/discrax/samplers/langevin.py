@@ -136,7 +136,7 @@ class DLPTrace(_Langevin):
 def langevin_logits(
     target: Target, state: State, balancing: Balancing, stiffness: Float[Array, "*n"], push: Logits | None = None
 ) -> Logits:
-    """log g(exp(r + push)) - stiffness d / 2, with 0 at the current level; `stiffness`: a number, or one per site or move."""
+    """log g(exp(r + push)) - stiffness d / 2, 0 at x_i; `stiffness`: a number, or one per site or move."""
     space, x = target.space, state.x.reshape(-1)
     ratios = effective_ratios(target, state.x, state.cache)
     stiffness = stiffness.astype(ratios.dtype)

@@ -10,7 +10,6 @@ from discrax import samplers, targets
 from discrax.bench.execute import cells as measure
 from discrax.bench.experiments import data, training
 from discrax.bench.papers.any_scale import energy_models as any_scale_energy
-from discrax.bench.papers.any_scale import kernels
 from discrax.bench.papers.discs import energy_models as discs_energy
 from discrax.bench.papers.enhanced_gradient_mcmc import couplings
 from discrax.bench.papers.enhanced_gradient_mcmc import energy_models as enhanced_learning
@@ -20,7 +19,6 @@ from discrax.bench.plan.printed import printed_rows
 from discrax.bench.plan.suite import Size, Suite, Table, find
 from discrax.bench.report import plots
 from discrax.bench.report.grid import make_grid
-from discrax.core.kernel import replaced
 from discrax.core.space import Binary
 from discrax.data.folder import VARIABLE
 from discrax.learn.checkpoints import TrainingFolder

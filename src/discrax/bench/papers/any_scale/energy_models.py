@@ -77,3 +77,20 @@ def figure04(size: Size) -> Iterator[Cell]:
                     budget=Budget(budget.num_chains, 0, budget.num_samples, budget.thinning),
                     **shared,
                 )
+
+
+@suite(
+    "any-scale/figure06",
+    "images that chains of the path auxiliary sampler draw from the same networks, beginning as noise",
+    figure("16 chains", "pictures", hue=("dataset",)),
+)
+def figure06(size: Size) -> Iterator[Cell]:
+    for data in data_sets(size):
+        budget = _BUDGETS[size]
+        yield Cell(
+            labels=(("task", "deep-ebm"), ("dataset", data), ("sampler", "PAS")),
+            target=network(data, size),
+            sampler=call("discrax.samplers:pas"),
+            budget=Budget(16, budget.num_warmup, 2, budget.num_samples * budget.thinning // 2),
+            measure=call("discrax.bench.experiments.training:snapshots"),
+        )
