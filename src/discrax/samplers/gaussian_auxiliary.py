@@ -88,7 +88,7 @@ def _embedded_shape(space: Space) -> tuple[int, ...]:
     return (space.num_sites, space.num_levels) if isinstance(space, Categorical) else (space.num_sites,)
 
 
-def _of_moves(space: Space, x: Integer[Array, " n"], D: Float[Array, "*n"]) -> Float[Array, "*n"]:
+def _of_moves(space: Space, x: Integer[Array, " n"], D: Float[Array, "..."]) -> Float[Array, "..."]:
     """z'Dz / |z|^2 of all changes of a site: D itself, and for a one-hot site the mean of D at both levels."""
     if not D.ndim or D.shape[0] == space.num_sites:
         return D

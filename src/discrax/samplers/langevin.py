@@ -134,7 +134,7 @@ class DLPTrace(_Langevin):
 
 
 def langevin_logits(
-    target: Target, state: State, balancing: Balancing, stiffness: Float[Array, "*n"], push: Logits | None = None
+    target: Target, state: State, balancing: Balancing, stiffness: Float[Array, "..."], push: Logits | None = None
 ) -> Logits:
     """log g(exp(r + push)) - stiffness d / 2, 0 at x_i; `stiffness`: a number, or one per site or move."""
     space, x = target.space, state.x.reshape(-1)

@@ -23,15 +23,17 @@ class Sinks(PaperProbes):
 def sigma_after(rule: PaperProbes, task: str, value: str) -> float:
     """Of six rounds on a target of the suite."""
     target, kernel = sampling.target(task, value)(), dx.samplers.ab_first(ratios="gradient")
-    settings = {"num_chains": 10, "num_warmup": 3_600, "num_samples": 2, "progress": False}
+    settings = {"num_chains": 4, "num_warmup": 3_600, "num_samples": 2, "progress": False}
     return float(dx.sample(jax.random.key(0), target, kernel, adaptation=rule, **settings).kernel.sigma)
 
 
 @pytest.mark.slow
+@pytest.mark.optimised  # steps of many sites take longer than compiling them
 @pytest.mark.parametrize(("task", "value"), [("grid-ising", "0.4407"), ("ba4-ising", "0.7071")])
 def test_algorithm_3_leaves_a_start_from_which_nothing_is_proposed(task, value):
     assert sigma_after(PaperProbes(), task, value) == pytest.approx(0.1 * 1.2**6, rel=0.25)
-    assert sigma_after(Sinks(), task, value) < 0.1
+    with pytest.raises(ValueError, match="nothing was proposed"):
+        sigma_after(Sinks(), task, value)
 
 
 def test_its_window_is_that_of_print():
