@@ -42,6 +42,7 @@ KERNELS: dict[str, Callable[[float], dx.Kernel]] = {  # of a scale
     "avg": dx.samplers.avg,
     "pavg": lambda scale: dx.samplers.pavg(scale, coupling()),
     "ab_first": lambda scale: dx.samplers.ab_first(scale, 0.7),
+    "ab_diagonal": lambda scale: dx.samplers.ab_diagonal(scale, 0.7, np.linspace(-1.0, 0.5, 6)),
     "ab_shift": lambda scale: dx.samplers.ab_shift(scale, 0.7, coupling()),
     "ab_max": lambda scale: dx.samplers.ab_max(scale, 0.7, coupling()),
     "ab_trace": lambda scale: dx.samplers.ab_trace(scale, 0.7, coupling()),

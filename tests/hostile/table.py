@@ -100,21 +100,24 @@ drawing:dx.samplers.hamming_ball block_size:count=2 radius:count=1
 drawing:dx.samplers.lb balancing:choice='sqrt'
 drawing:dx.samplers.lb balancing:function=square_root -- balancing/returns-a-vector balancing/returns-NaN
 drawing:dx.samplers.pas_exact path_length:positive=1.0 balancing:choice='sqrt'
-drawing:dx.samplers.gwg path_length:positive=1.0 balancing:choice='sqrt'
-drawing:dx.samplers.gwg_ordinal radius:positive=1.0 balancing:choice='sqrt'
-drawing:dx.samplers.pas path_length:positive=1.0 balancing:choice='sqrt'
-drawing:dx.samplers.dmala step_size:positive=0.2 balancing:choice='sqrt'
-drawing:dx.samplers.dula step_size:positive=0.2 balancing:choice='sqrt'
+drawing:dx.samplers.gwg path_length:positive=1.0 balancing:choice='sqrt' ratios:choice='exact'
+drawing:dx.samplers.gwg_ordinal radius:positive=1.0 balancing:choice='sqrt' ratios:choice='exact'
+drawing:dx.samplers.pas path_length:positive=1.0 balancing:choice='sqrt' ratios:choice='exact'
+drawing:dx.samplers.dmala step_size:positive=0.2 balancing:choice='sqrt' ratios:choice='exact'
+drawing:dx.samplers.dula step_size:positive=0.2 balancing:choice='sqrt' ratios:choice='exact'
 drawing:dx.samplers.dlp_trace step_size:positive=0.2 balancing:choice='sqrt' diagonal:array?=np.ones(4)
-drawing:dx.samplers.dlmc step_size:positive=3.0 balancing:choice='sqrt' per_rate:flag=True
-drawing:dx.samplers.dlmcf step_size:positive=3.0 balancing:choice='sqrt' per_rate:flag=True
-drawing:dx.samplers.avg step_size:positive=1.0
-drawing:dx.samplers.pavg step_size:positive=1.0 M:array?=np.eye(4) gamma:number=1.0
-drawing:dx.samplers.ab_first sigma:positive=0.1 alpha:number=0.5
-drawing:dx.samplers.ab_shift sigma:positive=0.1 alpha:number=0.5 W:array?=np.eye(4)
-drawing:dx.samplers.ab_max sigma:positive=0.1 alpha:number=0.5 W:array?=np.eye(4)
-drawing:dx.samplers.ab_trace sigma:positive=0.1 alpha:number=0.5 W:array?=np.eye(4)
-drawing:dx.samplers.swap path_length:positive=1.0 balancing:choice='sqrt'
+    ratios:choice='exact'
+drawing:dx.samplers.dlmc step_size:positive=3.0 balancing:choice='sqrt' per_rate:flag=True ratios:choice='exact'
+drawing:dx.samplers.dlmcf step_size:positive=3.0 balancing:choice='sqrt' per_rate:flag=True ratios:choice='exact'
+drawing:dx.samplers.avg step_size:positive=1.0 ratios:choice='exact'
+drawing:dx.samplers.pavg step_size:positive=1.0 M:array?=np.eye(4) gamma:number=1.0 ratios:choice='exact'
+drawing:dx.samplers.ab_first sigma:positive=0.1 alpha:number=0.5 ratios:choice='exact'
+drawing:dx.samplers.ab_diagonal sigma:positive=0.1 alpha:number=0.5 W:array?=np.ones(4) ratios:choice='gradient'
+drawing:dx.samplers.ab_shift sigma:positive=0.1 alpha:number=0.5 W:array?=np.eye(4) ratios:choice='exact'
+drawing:dx.samplers.ab_max sigma:positive=0.1 alpha:number=0.5 W:array?=np.eye(4) ratios:choice='exact'
+    ties:choice='trace'
+drawing:dx.samplers.ab_trace sigma:positive=0.1 alpha:number=0.5 W:array?=np.eye(4) ratios:choice='exact'
+drawing:dx.samplers.swap path_length:positive=1.0 balancing:choice='sqrt' ratios:choice='exact'
 drawing:dx.samplers.swap_uniform path_length:positive=1.0
 drawing:dx.samplers.sgdld step_size:positive=0.3 cache:flag=True polyak:flag=True balancing:choice='sqrt'
     moves:choice='auto' exact:flag=True temperature:positive?=1.0 weigh:choice='steps'

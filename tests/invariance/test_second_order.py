@@ -54,13 +54,16 @@ CASES = [
     *[("spin", name, weight) for name in ("dlmc", "dlmcf") for weight in WEIGHTS if weight != "sqrt"],
     *[("categorical", name, weight) for name in ("dlmc", "dlmcf") for weight in ("ratio", "max")],
     ("binary", "dlmc-fixed", "min"),
-    *[(space, name, "sqrt") for space in ("binary", "spin", "ordinal") for name in ("ab_first", "ab_shift", "ab_max")],
-    *[(space, "ab_trace", "sqrt") for space in ("binary", "spin", "ordinal")],
+    *[
+        (space, name, "sqrt")
+        for space in SPACES
+        for name in ("ab_first", "ab_diagonal", "ab_shift", "ab_max", "ab_trace")
+    ],
 ]
 
 
 # With the frozen and the prepared ones below every sampler occurs (ab_shift and ab_max are ab_trace, another matrix).
-QUICK = [("spin", "dlmc", "max"), ("categorical", "avg", "sqrt"), ("ordinal", "ab_first", "sqrt")]
+QUICK = [("spin", "dlmc", "max"), ("categorical", "ab_trace", "sqrt"), ("ordinal", "ab_first", "sqrt")]
 
 
 @pytest.mark.parametrize(("space", "name", "weight"), selected(CASES, lambda *case: case in QUICK))

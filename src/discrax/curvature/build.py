@@ -1,14 +1,21 @@
 """From W and a rule for D to a metric with the cheapest factor of W + D."""
 
+from functools import partial
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 
 from discrax.curvature.diagonal import Diagonal, lambda_shift, smallest_norm, smallest_trace
 from discrax.curvature.hessian import Hessian
-from discrax.curvature.metric import DenseRoot, Edges, Metric, SparseRoot
+from discrax.curvature.metric import DenseRoot, Edges, Metric, NoNoise, SparseRoot
 
-RULES = {"shift": lambda_shift, "max": smallest_norm, "trace": smallest_trace}
+RULES = {
+    "shift": lambda_shift,
+    "max": smallest_norm,
+    "max, any": partial(smallest_norm, ties="none"),  # of those with that norm
+    "trace": smallest_trace,
+}
 LARGEST_DENSE = 1000  # beyond it a step by a dense root, O(n^2), is not worth its price where W is sparse
 _NEARLY = 1.05  # a D whose trace is this near to the best is as good
 _WIDEST = 3  # times as many entries in the fullest row or column of a sparse root as in that of W
@@ -21,6 +28,9 @@ def build_metric(hessian: Hessian, rule: str, *, exact_ratios: bool) -> tuple[Me
     the diagonal of W + D instead of D.
     """
     W = hessian.matrix
+    if rule == "diagonal":
+        values = np.zeros(W.shape[0]) if exact_ratios else -W.diagonal()
+        return NoNoise(jnp.asarray(values, jnp.result_type(float))), f"{hessian.origin}; its diagonal"
     n, is_sparse = W.shape[0], hasattr(W, "tocoo")
     found: Diagonal = RULES[rule](W)
     if not is_sparse or n <= LARGEST_DENSE:

@@ -4,7 +4,7 @@ Three rules:
 
 - `lambda_shift`: D = lambda I;
 - `smallest_trace`: min tr D;
-- `smallest_norm`: min lambda with 0 <= W + D <= lambda I, and among such D one of small trace.
+- `smallest_norm`: min lambda with 0 <= W + D <= lambda I, and among such D one of small trace, or any.
 
 The last two are semidefinite programs. Whatever solves them, the D that is returned is feasible, and beside what it
 attains stands a lower bound that needs no trust in the solver, because any feasible point of the dual gives one:
@@ -29,6 +29,7 @@ from discrax.curvature.trace import closed_trace, low_rank_trace
 
 TRACE_METHODS = ("auto", "low_rank", "sdp")
 NORM_METHODS = ("auto", "admm", "sdp")
+TIES = ("trace", "none")  # among D of one norm
 WORST_GAP = 0.05  # a wider gap is an error
 LARGEST_ADMM = 1000
 
@@ -89,8 +90,12 @@ def smallest_trace(W: Any, *, method: str = "auto", tolerance: float = 1e-3, max
     return report(solution, "trace", method, scale, float(W.shape[0]), begin)
 
 
-def smallest_norm(W: Any, *, method: str = "auto", tolerance: float = 1e-3, max_iterations: int = 2000) -> Diagonal:
+def smallest_norm(
+    W: Any, *, method: str = "auto", tolerance: float = 1e-3, max_iterations: int = 2000, ties: str = "trace"
+) -> Diagonal:
     """The D of smallest lambda with 0 <= W + D <= lambda I; of those within `tolerance`, one of small trace.
+
+    With ties="none" the trace does not count: the D with which the search ended.
 
     `auto` answers at once where W >= 0 or W is diagonal, else by `admm`, which takes hundreds of eigendecompositions:
     12 s for 400 sites, minutes for 1000, which is the most it accepts. `sdp` is the interior-point solver
@@ -99,6 +104,8 @@ def smallest_norm(W: Any, *, method: str = "auto", tolerance: float = 1e-3, max_
     begin = time.perf_counter()
     W, scale = check_and_scale(W)
     check_options(method, NORM_METHODS, tolerance, max_iterations)
+    if not isinstance(ties, str) or ties not in TIES:
+        raise ValueError(f"ties must be {' or '.join(map(repr, TIES))}, but got {describe(ties)}.")
     num_sites = W.shape[0]
     if num_sites > LARGEST_ADMM:
         raise ValueError(
@@ -109,10 +116,10 @@ def smallest_norm(W: Any, *, method: str = "auto", tolerance: float = 1e-3, max_
     if solution is not None:
         method = "closed"
     elif method == "sdp":
-        solution = sdp_norm(W, tolerance)
+        solution = sdp_norm(W, tolerance, ties)
     else:
         method = "admm"
-        solution = admm_norm(W, tolerance, max_iterations)
+        solution = admm_norm(W, tolerance, max_iterations, ties)
     return report(solution, "norm", method, scale, 1.0, begin)
 
 

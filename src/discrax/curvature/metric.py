@@ -4,6 +4,7 @@ A metric can multiply, can draw e ~ N(0, M), and knows D. Its structure decides 
 
 - `Isotropic`: W = 0 and D = 2 / step_size;
 - `Spectral`: W = gamma * (a symmetric matrix by its eigenvectors), D = 2 / step_size + max(0, -lambda_min(W));
+- `NoNoise`: W is diagonal and D = -W, so M = 0;
 - `DenseRoot`: M = L L' with a dense L;
 - `Edges`: M is a sum over edges of rank-one matrices |W_ij| (u_i + s u_j)(u_i + s u_j)', s = sign W_ij, plus a
   diagonal, which takes D_i >= sum_j |W_ij|: both operations cost O(edges);
@@ -112,6 +113,16 @@ class _Factored(Metric):
     @property
     def diagonal(self) -> Float[Array, "*n"]:
         return self.diagonal_values
+
+
+class NoNoise(_Factored):
+    """M = 0, where W is diagonal and D = -W: there is nothing to decouple, and no auxiliary variable."""
+
+    def product(self, z: Float[Array, "n *levels"]) -> Float[Array, "n *levels"]:
+        return jnp.zeros_like(z)
+
+    def draw(self, key: PRNGKeyArray, shape: tuple[int, ...]) -> Float[Array, "n *levels"]:
+        return jnp.zeros(shape, self.diagonal.dtype)
 
 
 class DenseRoot(_Factored):

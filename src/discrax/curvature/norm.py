@@ -1,4 +1,4 @@
-"""The diagonal of smallest norm: min lambda with 0 <= W + D <= lambda I, and of such D one of small trace."""
+"""The diagonal of smallest norm: min lambda with 0 <= W + D <= lambda I, and of such D one of small trace, or any."""
 
 from operator import itemgetter
 
@@ -21,14 +21,14 @@ def closed_norm(W: np.ndarray) -> Solution | None:
     return None
 
 
-def admm_norm(W: np.ndarray, tolerance: float, max_iterations: int) -> Solution:
+def admm_norm(W: np.ndarray, tolerance: float, max_iterations: int, ties: str = "trace") -> Solution:
     """Alternates between X = W + D and 0 <= X <= lambda I, minimising lambda + price tr D, from the shift.
 
     It ends when lambda is within the tolerance and the sum of both is settled, or TIE_ITERATIONS after the former; if
     the sum is settled first, the price was too high. Of the D met within the tolerance the one of smallest trace is
-    returned.
+    returned. With ties="none" the price is 0, it ends when lambda is within the tolerance, and the last D counts.
     """
-    price = price_of_trace(W, tolerance)
+    price = price_of_trace(W, tolerance) if ties == "trace" else 0.0
     shift, largest = feasible(W, np.zeros(len(W)))
     bound = least = np.linalg.eigvalsh(W)[-1]
     values, U, rho = shift, np.zeros_like(W), 10 / len(W)
@@ -50,7 +50,7 @@ def admm_norm(W: np.ndarray, tolerance: float, max_iterations: int) -> Solution:
         is_settled = relative_gap(largest + price * repaired.sum(), least, 1.0) <= tolerance / 20
         if relative_gap(min(met, key=itemgetter(0))[0], bound, 1.0) <= tolerance:
             within_tolerance = within_tolerance or iteration
-            if is_settled or iteration >= within_tolerance + TIE_ITERATIONS:
+            if is_settled or ties == "none" or iteration >= within_tolerance + TIE_ITERATIONS:
                 break
         elif is_settled:
             price, least = price / 4, bound
@@ -59,7 +59,7 @@ def admm_norm(W: np.ndarray, tolerance: float, max_iterations: int) -> Solution:
         factor = 2.0 if residual > 2 * change else 0.5 if change > 2 * residual else 1.0
         rho, U = rho * factor, U / factor
     good = [pair for pair in met if relative_gap(pair[0], bound, 1.0) <= tolerance] or [min(met, key=itemgetter(0))]
-    objective, values = min(good, key=lambda pair: pair[1].sum())
+    objective, values = min(good, key=lambda pair: pair[1].sum()) if ties == "trace" else good[-1]
     return Solution(values, objective, bound, iteration)
 
 

@@ -17,15 +17,15 @@ def sdp_trace(W: Any, tolerance: float) -> Solution:
     return Solution(values, values.sum(), -float((W * Z).sum()), iterations)
 
 
-def sdp_norm(W: Any, tolerance: float) -> Solution:
+def sdp_norm(W: Any, tolerance: float, ties: str = "trace") -> Solution:
     """Minimises lambda + price tr D, at a lower price where that one costs more of lambda than the tolerance."""
-    price = price_of_trace(W, tolerance)
+    price = price_of_trace(W, tolerance) if ties == "trace" else 0.0
     lowest_price = price / 1000
     while True:
         solution, (Z, Y), iterations = solve_by_clarabel(W, np.append(np.full(W.shape[0], price), 1.0))
         values, objective = feasible(W, solution[:-1])
         bound = norm_bound(W, positive_part(Y), positive_part(Z))
-        if relative_gap(objective, bound, 1.0) <= tolerance or price < lowest_price:
+        if relative_gap(objective, bound, 1.0) <= tolerance or price <= lowest_price:
             return Solution(values, objective, bound, iterations)
         price /= 10
 

@@ -8,7 +8,7 @@ from discrax.samplers.continuous_time import DLMC as dlmc  # noqa: N811
 from discrax.samplers.continuous_time import DLMCf as dlmcf  # noqa: N813
 from discrax.samplers.exact_path import LB as lb  # noqa: N811
 from discrax.samplers.exact_path import ExactPAS as pas_exact  # noqa: N813
-from discrax.samplers.gaussian_auxiliary import ab_first, ab_max, ab_shift, ab_trace, avg, pavg
+from discrax.samplers.gaussian_auxiliary import ab_diagonal, ab_first, ab_max, ab_shift, ab_trace, avg, pavg
 from discrax.samplers.gibbs import gibbs
 from discrax.samplers.langevin import DMALA as dmala  # noqa: N811
 from discrax.samplers.langevin import DULA as dula  # noqa: N811
@@ -30,6 +30,7 @@ __all__ = [
     "REGISTRY",
     "WEIGHT_FUNCTIONS",
     "Power",
+    "ab_diagonal",
     "ab_first",
     "ab_max",
     "ab_shift",

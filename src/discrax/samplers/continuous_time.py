@@ -26,12 +26,13 @@ from jaxtyping import Array, Bool, Float, Integer, PRNGKeyArray
 
 from discrax.core import random
 from discrax.core.checks import checked_arguments
-from discrax.core.kernel import Info, Kernel, Knob, State
+from discrax.core.kernel import Info, Knob, State
 from discrax.core.levels import draw_weighted_levels, is_level, max_levels, sum_levels
 from discrax.core.target import Target, effective_ratios
 from discrax.core.xla import materialised
 from discrax.samplers.balancing import Balancing, get_balancing
 from discrax.samplers.factorised import judge
+from discrax.samplers.informed import Informed, check_ratios
 from discrax.samplers.langevin import positive, total_log_rate
 
 _LIMITS = (math.exp(-30), math.exp(30))  # of the step size
@@ -51,20 +52,26 @@ class Chances(NamedTuple):
     staying: Float[Array, " n"]  # two levels: 1 - p
 
 
-class _ContinuousTime(Kernel):
+class _ContinuousTime(Informed):
     step_size: Float[Array, ""]
     balancing: Balancing
     per_rate: bool = eqx.field(static=True)
     is_euler: eqx.AbstractClassVar[bool]
     target_rate: ClassVar[float] = 0.574
-    uses_gradient: ClassVar[bool] = True
 
     @checked_arguments
-    def __init__(self, step_size: float = 3.0, balancing: str | Balancing = "sqrt", per_rate: bool = True):
+    def __init__(
+        self,
+        step_size: float = 3.0,
+        balancing: str | Balancing = "sqrt",
+        per_rate: bool = True,
+        ratios: str = "exact",
+    ):
         self.step_size, self.per_rate = positive("step_size", step_size), per_rate
-        self.balancing = get_balancing(balancing)
+        self.balancing, self.ratios = get_balancing(balancing), check_ratios(ratios)
 
     def step(self, key: PRNGKeyArray, target: Target, state: State) -> tuple[State, Info]:
+        target = self.seen(target)
         space, x = target.space, state.x.reshape(-1)
         for_levels, for_decision = random.split(key, 2)
         bits, forth = random.words(for_levels, space.num_sites), self.chances(target, state)
@@ -174,8 +181,14 @@ class DLMC(_ContinuousTime):
 
     is_euler: ClassVar[bool] = False
 
-    def __init__(self, step_size: float = 3.0, balancing: str | Balancing = "sqrt", per_rate: bool = True):
-        super().__init__(step_size, balancing, per_rate)
+    def __init__(
+        self,
+        step_size: float = 3.0,
+        balancing: str | Balancing = "sqrt",
+        per_rate: bool = True,
+        ratios: str = "exact",
+    ):
+        super().__init__(step_size, balancing, per_rate, ratios)
 
 
 class DLMCf(_ContinuousTime):
@@ -183,5 +196,11 @@ class DLMCf(_ContinuousTime):
 
     is_euler: ClassVar[bool] = True
 
-    def __init__(self, step_size: float = 3.0, balancing: str | Balancing = "sqrt", per_rate: bool = True):
-        super().__init__(step_size, balancing, per_rate)
+    def __init__(
+        self,
+        step_size: float = 3.0,
+        balancing: str | Balancing = "sqrt",
+        per_rate: bool = True,
+        ratios: str = "exact",
+    ):
+        super().__init__(step_size, balancing, per_rate, ratios)

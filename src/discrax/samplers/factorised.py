@@ -18,27 +18,28 @@ from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, Integer, PRNGKeyArray
 
 from discrax.core import random
-from discrax.core.kernel import Info, Kernel, State, scalar_info
+from discrax.core.kernel import Info, State, scalar_info
 from discrax.core.levels import at_level, draw_levels
 from discrax.core.metropolis import decide, select
 from discrax.core.space import Space
 from discrax.core.target import Target, evaluate, temper
 from discrax.core.xla import materialised
+from discrax.samplers.informed import Informed
 
 Logits = Float[Array, "n ..."]
 
 
-class Factorised(Kernel):
+class Factorised(Informed):
     """A family without auxiliary variables, accepted or rejected: all it has of its own is its logits."""
 
     target_rate: ClassVar[float] = 0.574
-    uses_gradient: ClassVar[bool] = True
 
     @abstractmethod
     def logits(self, target: Target, state: State) -> Logits:
         """l at a state."""
 
     def step(self, key: PRNGKeyArray, target: Target, state: State) -> tuple[State, Info]:
+        target = self.seen(target)
         forth = self.logits(target, state)
         return factorised_step(key, target, state, forth, lambda there: (self.logits(target, there), 0.0))
 

@@ -17,6 +17,7 @@ which is exact for any alpha, sigma, D and M >= 0. These are the members:
     AVG         W = 0, D = 2 / step_size                                  alpha = 1, sigma = infinity
     PAVG        W = gamma M_0, D = 2 / step_size + max(0, -lambda_min(W)) alpha = 1, sigma = infinity
     AB-1st      W = 0, D = 0                                              alpha and sigma tuned: DMALA with g = t^alpha
+    AB-diagonal W diagonal, D = -W, so that M = 0 and e = 0               alpha and sigma tuned
     AB-shift    W, D = lambda I with the smallest lambda                  alpha and sigma tuned
     AB-max      W, the D with the smallest lambda_max(W + D)              alpha and sigma tuned
     AB-trace    W, the D with the smallest trace                          alpha and sigma tuned
@@ -26,35 +27,38 @@ step is a block Gibbs update of all of them. (Printed forms of AB lack the pull 
 one.)
 """
 
-from typing import Any, ClassVar
+from dataclasses import replace
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Integer, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Integer, PRNGKeyArray
 
 from discrax.core import random
-from discrax.core.checks import number
-from discrax.core.kernel import Info, Kernel, Knob, State, replaced
-from discrax.core.space import Binary, Categorical, Ordinal, Space, Spin
+from discrax.core.checks import describe, number, real_array
+from discrax.core.kernel import Info, Knob, State, replaced
+from discrax.core.levels import at_level
+from discrax.core.space import Categorical, Space
 from discrax.core.target import ExactRatios, Target, offered
 from discrax.curvature.build import build_metric
+from discrax.curvature.diagonal import TIES
 from discrax.curvature.hessian import LARGEST, Hessian, find_hessian
 from discrax.curvature.matrices import checked_matrix
 from discrax.curvature.metric import Isotropic, Metric, Spectral
 from discrax.samplers.balancing import Power
 from discrax.samplers.factorised import Logits, factorised_step
+from discrax.samplers.informed import Informed, check_ratios
 from discrax.samplers.langevin import langevin_logits, positive
 
 
-class _GaussianAuxiliary(Kernel):
+class _GaussianAuxiliary(Informed):
     alpha: eqx.AbstractVar[Float[Array, ""]]
     stiffness: eqx.AbstractVar[Float[Array, ""]]  # 1 / sigma
     metric: eqx.AbstractVar[Metric | None]
-    uses_gradient: ClassVar[bool] = True
 
     def step(self, key: PRNGKeyArray, target: Target, state: State) -> tuple[State, Info]:
-        balancing, metric = Power(self.alpha), self.metric
+        target, balancing, metric = self.seen(target), Power(self.alpha), self.metric
         if metric is None:
 
             def first_order(state: State) -> Logits:
@@ -65,13 +69,11 @@ class _GaussianAuxiliary(Kernel):
         space = target.space
         for_noise, for_step = random.split(key, 2)
         e = metric.draw(for_noise, _embedded_shape(space))
-        dtype = e.dtype
-        stiffness = self.alpha.astype(dtype) * metric.diagonal + self.stiffness.astype(dtype)
-        if stiffness.ndim and stiffness.shape[0] != space.num_sites:
-            stiffness = stiffness.reshape(space.num_sites, -1)[:, 0]  # one number for all levels of a one-hot site
+        alpha, flat = self.alpha.astype(e.dtype), self.stiffness.astype(e.dtype)
 
         def logits(state: State, e: Float[Array, "n *levels"]) -> Logits:
             x = state.x.reshape(-1)
+            stiffness = alpha * _of_moves(space, x, metric.diagonal) + flat
             return langevin_logits(target, state, balancing, stiffness, space.ratios_from_gradient(x, e))
 
         def reverse(there: State) -> tuple[Logits, Float[Array, ""]]:
@@ -86,21 +88,29 @@ def _embedded_shape(space: Space) -> tuple[int, ...]:
     return (space.num_sites, space.num_levels) if isinstance(space, Categorical) else (space.num_sites,)
 
 
+def _of_moves(space: Space, x: Integer[Array, " n"], D: Float[Array, "..."]) -> Float[Array, "..."]:
+    """z'Dz / |z|^2 of all changes of a site: D itself, and for a one-hot site the mean of D at both levels."""
+    if not D.ndim or D.shape[0] == space.num_sites:
+        return D
+    of_levels = D.reshape(space.num_sites, -1)
+    return of_levels.mean(axis=1) if space.has_two_levels else (of_levels + at_level(of_levels, x)[:, None]) / 2
+
+
 class AnyScale(_GaussianAuxiliary):
-    """The AB samplers: `rule` is "first", "shift", "max" or "trace"."""
+    """The AB samplers: `rule` is "first", "diagonal", "shift", "max", "max, any" or "trace"."""
 
     sigma: Float[Array, ""]
     alpha: Float[Array, ""]
     metric: Metric | None
     rule: str = eqx.field(static=True)
     wants_estimate: bool = eqx.field(static=True)
-    spaces: ClassVar[tuple[type[Space], ...]] = (Binary, Spin, Ordinal)
 
-    def __init__(self, rule: str, sigma: float = 0.1, alpha: float = 0.5, W: Any = None):
+    def __init__(self, rule: str, sigma: float = 0.1, alpha: float = 0.5, W: Any = None, ratios: str = "exact"):
         is_infinite = isinstance(sigma, float | np.floating) and sigma == np.inf
         self.sigma = jnp.asarray(np.inf, jnp.float32) if is_infinite else positive("sigma", sigma)
         self.alpha = jnp.asarray(number("alpha", alpha, above=0, most=1), jnp.float32)
         self.metric, self.rule, self.wants_estimate = None, rule, isinstance(W, str)
+        self.ratios = check_ratios(ratios)
         if isinstance(W, str) and W != "estimate":
             raise ValueError(f'W is a matrix, "estimate" or None (exact where the target tells it), but got {W!r}.')
         if W is not None and not self.wants_estimate:
@@ -120,13 +130,17 @@ class AnyScale(_GaussianAuxiliary):
         self, target: Target, *, tuning: bool, draws: Integer[np.ndarray, "..."] | None = None
     ) -> tuple["AnyScale", str | None]:
         hessian = None if self.is_prepared else find_hessian(target, draws, estimates=self.wants_estimate)
-        if hessian is None:
-            return self, None
-        exact_ratios = offered(target, ExactRatios) is not None
+        return (self, None) if hessian is None else self.with_hessian(target, hessian)
+
+    def with_hessian(self, target: Target, hessian: Hessian) -> tuple["AnyScale", str]:
+        """With the D that its rule finds for W, and a sentence about it."""
+        exact_ratios = offered(self.seen(target), ExactRatios) is not None
+        if exact_ratios and hessian.matrix.shape[0] > target.space.num_sites:
+            # One-hot: they hold all that W has between the levels of one site.
+            hessian = replace(hessian, matrix=np.where(_of_one_site(target, hessian.matrix), 0, hessian.matrix))
         metric, how = build_metric(hessian, self.rule, exact_ratios=exact_ratios)
-        return replaced(
-            self, metric=metric, rule="prepared", wants_estimate=False
-        ), how  # they are one program, whatever their rule was
+        # They are one program, whatever their rule was.
+        return replaced(self, metric=metric, rule="prepared", wants_estimate=False), how
 
     def knobs(self, target: Target) -> dict[str, Knob]:
         # Fine: the best alpha grows with sigma, a ridge that coarse points miss, and (infinity, 1) is a second summit.
@@ -143,7 +157,15 @@ class PAVG(_GaussianAuxiliary):
     wants_matrix: bool = eqx.field(static=True)
     tunes_gamma: bool = eqx.field(static=True)
 
-    def __init__(self, step_size: float = 1.0, M: Any = None, gamma: float = 1.0, wants_matrix: bool = True):
+    def __init__(
+        self,
+        step_size: float = 1.0,
+        M: Any = None,
+        gamma: float = 1.0,
+        wants_matrix: bool = True,
+        ratios: str = "exact",
+    ):
+        self.ratios = check_ratios(ratios)
         self.metric, gamma = Isotropic(positive("step_size", step_size)), number("gamma", gamma)
         self.wants_matrix, self.tunes_gamma = wants_matrix, M is not None
         if M is not None:
@@ -182,9 +204,8 @@ class PAVG(_GaussianAuxiliary):
             return self, None
         M = _dense(hessian.matrix)
         if len(M) > target.space.num_sites:  # one-hot: couplings between levels of one site mean nothing
-            site = np.arange(len(M)) // target.space.num_levels
-            M = np.where((site[:, None] == site) & ~np.eye(len(M), dtype=bool), 0, M)
-        if offered(target, ExactRatios) is not None:
+            M = np.where(_of_one_site(target, M) & ~np.eye(len(M), dtype=bool), 0, M)
+        if offered(self.seen(target), ExactRatios) is not None:
             M = M - np.diag(np.diag(M))  # exact log-ratios hold it already
         metric = Spectral.of(M, self.metric.step_size)
         return replaced(self, metric=metric, tunes_gamma=not hessian.is_exact), hessian.origin
@@ -197,6 +218,12 @@ class PAVG(_GaussianAuxiliary):
         return replaced(self, metric=replaced(self.metric, **values))
 
 
+def _of_one_site(target: Target, matrix: Float[np.ndarray, "m m"]) -> Bool[np.ndarray, "m m"]:
+    """Which entries are between levels of one site, of a matrix for one-hot embeddings."""
+    site = np.arange(len(matrix)) // target.space.num_levels
+    return site[:, None] == site
+
+
 def _dense(matrix: Any) -> Float[np.ndarray, "m m"]:
     if matrix.shape[0] > LARGEST:
         raise ValueError(
@@ -206,34 +233,55 @@ def _dense(matrix: Any) -> Float[np.ndarray, "m m"]:
     return np.asarray(matrix.todense() if hasattr(matrix, "todense") else matrix, float)
 
 
-def avg(step_size: float = 1.0) -> PAVG:
+def avg(step_size: float = 1.0, ratios: str = "exact") -> PAVG:
     """The auxiliary variable Gibbs-like sampler without a preconditioner."""
-    return PAVG(step_size, wants_matrix=False)
+    return PAVG(step_size, wants_matrix=False, ratios=ratios)
 
 
-def pavg(step_size: float = 1.0, M: Any = None, gamma: float = 1.0) -> PAVG:
+def pavg(step_size: float = 1.0, M: Any = None, gamma: float = 1.0, ratios: str = "exact") -> PAVG:
     """AVG with a symmetric M: as given, that of a quadratic target, or estimated in warm-up."""
-    return PAVG(step_size, M, gamma)
+    return PAVG(step_size, M, gamma, ratios=ratios)
 
 
-def ab_first(sigma: float = 0.1, alpha: float = 0.5) -> AnyScale:
+def ab_first(sigma: float = 0.1, alpha: float = 0.5, ratios: str = "exact") -> AnyScale:
     """Any-scale balanced proposals of first order."""
-    return AnyScale("first", sigma, alpha)
+    return AnyScale("first", sigma, alpha, ratios=ratios)
 
 
-def ab_shift(sigma: float = 0.1, alpha: float = 0.5, W: Any = None) -> AnyScale:
+def ab_diagonal(sigma: float = 0.1, alpha: float = 0.5, W: Any = None, ratios: str = "gradient") -> AnyScale:
+    """Any-scale balanced proposals with a diagonal W: no auxiliary variable, and a step costs what `ab_first` costs.
+
+    W is an array of a number per site (per site and level for one-hot ones), a matrix whose diagonal counts, or as in
+    `ab_shift`. It is what gradients lack: exact ratios hold it already.
+    """
+    if W is not None and not isinstance(W, str) and np.ndim(W) == 1 and not hasattr(W, "tocoo"):
+        from scipy.sparse import diags_array
+
+        W = diags_array(real_array("W", W)).tocsr()
+    return AnyScale("diagonal", sigma, alpha, W, ratios)
+
+
+def ab_shift(sigma: float = 0.1, alpha: float = 0.5, W: Any = None, ratios: str = "exact") -> AnyScale:
     """Any-scale balanced proposals of second order, D = lambda I.
 
     W is a matrix, "estimate" (in warm-up), or None: that of a quadratic target, else estimated.
     """
-    return AnyScale("shift", sigma, alpha, W)
+    return AnyScale("shift", sigma, alpha, W, ratios)
 
 
-def ab_max(sigma: float = 0.1, alpha: float = 0.5, W: Any = None) -> AnyScale:
-    """Any-scale balanced proposals of second order, D with the least lambda_max(W + D) (W as in `ab_shift`)."""
-    return AnyScale("max", sigma, alpha, W)
+def ab_max(
+    sigma: float = 0.1, alpha: float = 0.5, W: Any = None, ratios: str = "exact", ties: str = "trace"
+) -> AnyScale:
+    """Any-scale balanced proposals of second order, D with the least lambda_max(W + D) (W as in `ab_shift`).
+
+    Many D have it. `ties` is "trace": one of small trace, which moves furthest; or "none": whichever comes, as in the
+    paper.
+    """
+    if not isinstance(ties, str) or ties not in TIES:
+        raise ValueError(f"ties must be {' or '.join(map(repr, TIES))}, but got {describe(ties)}.")
+    return AnyScale("max" if ties == "trace" else "max, any", sigma, alpha, W, ratios)
 
 
-def ab_trace(sigma: float = 0.1, alpha: float = 0.5, W: Any = None) -> AnyScale:
+def ab_trace(sigma: float = 0.1, alpha: float = 0.5, W: Any = None, ratios: str = "exact") -> AnyScale:
     """Any-scale balanced proposals of second order, D with the smallest trace (W as in `ab_shift`)."""
-    return AnyScale("trace", sigma, alpha, W)
+    return AnyScale("trace", sigma, alpha, W, ratios)

@@ -32,6 +32,7 @@ from discrax.curvature.diagonal import smallest_trace
 from discrax.curvature.hessian import find_hessian
 from discrax.samplers.balancing import Balancing, get_balancing
 from discrax.samplers.factorised import Factorised, Logits, factorised_step
+from discrax.samplers.informed import check_ratios
 
 _SCALES = (-30.0, 12.0)  # the logarithms of scales that make sense
 
@@ -40,8 +41,8 @@ class _Langevin(Factorised):
     step_size: Float[Array, ""]
     balancing: Balancing
 
-    def __init__(self, step_size: float = 0.2, balancing: str | Balancing = "sqrt"):
-        self.step_size = positive("step_size", step_size)
+    def __init__(self, step_size: float = 0.2, balancing: str | Balancing = "sqrt", ratios: str = "exact"):
+        self.step_size, self.ratios = positive("step_size", step_size), check_ratios(ratios)
         self.balancing = get_balancing(balancing)
 
     @property
@@ -60,8 +61,8 @@ class DMALA(_Langevin):
     """Metropolis-adjusted discrete Langevin."""
 
     # Written out, though it adds nothing: type checkers make a constructor of the fields where a class has none.
-    def __init__(self, step_size: float = 0.2, balancing: str | Balancing = "sqrt"):
-        super().__init__(step_size, balancing)
+    def __init__(self, step_size: float = 0.2, balancing: str | Balancing = "sqrt", ratios: str = "exact"):
+        super().__init__(step_size, balancing, ratios)
 
 
 class DULA(_Langevin):
@@ -69,10 +70,11 @@ class DULA(_Langevin):
 
     is_exact: ClassVar[bool] = False
 
-    def __init__(self, step_size: float = 1.0, balancing: str | Balancing = "sqrt"):
-        super().__init__(step_size, balancing)
+    def __init__(self, step_size: float = 1.0, balancing: str | Balancing = "sqrt", ratios: str = "exact"):
+        super().__init__(step_size, balancing, ratios)
 
     def step(self, key: PRNGKeyArray, target: Target, state: State) -> tuple[State, Info]:
+        target = self.seen(target)
         logits = self.logits(target, state)
         return factorised_step(key, target, state, logits, lambda there: (logits, 0.0), is_adjusted=False)
 
@@ -85,8 +87,14 @@ class DLPTrace(_Langevin):
 
     diagonal: Float[Array, " n"] | None
 
-    def __init__(self, step_size: float = 0.2, balancing: str | Balancing = "sqrt", diagonal: ArrayLike | None = None):
-        super().__init__(step_size, balancing)
+    def __init__(
+        self,
+        step_size: float = 0.2,
+        balancing: str | Balancing = "sqrt",
+        diagonal: ArrayLike | None = None,
+        ratios: str = "exact",
+    ):
+        super().__init__(step_size, balancing, ratios)
         self.diagonal = None
         if diagonal is not None:
             diagonal = real_array("diagonal", diagonal)
@@ -126,13 +134,13 @@ class DLPTrace(_Langevin):
 
 
 def langevin_logits(
-    target: Target, state: State, balancing: Balancing, stiffness: Float[Array, "*n"], push: Logits | None = None
+    target: Target, state: State, balancing: Balancing, stiffness: Float[Array, "..."], push: Logits | None = None
 ) -> Logits:
-    """log g(exp(r + push)) - stiffness d / 2, with 0 at the current level; `stiffness` is a number or one per site."""
+    """log g(exp(r + push)) - stiffness d / 2, 0 at x_i; `stiffness`: a number, or one per site or move."""
     space, x = target.space, state.x.reshape(-1)
     ratios = effective_ratios(target, state.x, state.cache)
     stiffness = stiffness.astype(ratios.dtype)
-    if stiffness.ndim and ratios.ndim > 1:
+    if stiffness.ndim == 1 and ratios.ndim > 1:
         stiffness = stiffness[:, None]
     pushed = ratios if push is None else ratios + push
     logits = balancing(pushed) - stiffness * space.squared_moves(x) / 2

@@ -33,6 +33,7 @@ from discrax.core.metropolis import decide, select
 from discrax.core.space import Space
 from discrax.core.target import Evaluation, Target, effective_ratios, evaluate_change, temper
 from discrax.samplers.balancing import Balancing, get_balancing
+from discrax.samplers.informed import Informed, check_ratios
 from discrax.samplers.path_kernel import PathKernel, initial_length
 from discrax.samplers.selection import (
     draw_length,
@@ -44,19 +45,19 @@ from discrax.samplers.selection import (
 )
 
 
-class _WeightedPath(PathKernel):
+class _WeightedPath(PathKernel, Informed):
     path_length: Float[Array, ""]
     capacity: int = eqx.field(static=True)
     balancing: Balancing
     with_replacement: eqx.AbstractClassVar[bool]
     target_rate: ClassVar[float] = 0.574
-    uses_gradient: ClassVar[bool] = True
 
-    def __init__(self, path_length: float = 1.0, balancing: str | Balancing = "sqrt"):
+    def __init__(self, path_length: float = 1.0, balancing: str | Balancing = "sqrt", ratios: str = "exact"):
         self.path_length, self.capacity = initial_length(path_length)
-        self.balancing = get_balancing(balancing)
+        self.balancing, self.ratios = get_balancing(balancing), check_ratios(ratios)
 
     def step(self, key: PRNGKeyArray, target: Target, state: State) -> tuple[State, Info]:
+        target = self.seen(target)
         space, x = target.space, state.x.reshape(-1)
         n, capacity = space.num_sites, min(self.capacity, space.num_sites)
         for_length, for_path, for_levels, for_decision = random.split(key, 4)
@@ -122,8 +123,8 @@ class GWG(_WeightedPath):
     with_replacement: ClassVar[bool] = True
     exponent: ClassVar[float] = 1 / 2  # repeated sites are wasted, so its paths are shorter than those of PAS
 
-    def __init__(self, path_length: float = 1.0, balancing: str | Balancing = "sqrt"):
-        super().__init__(path_length, balancing)
+    def __init__(self, path_length: float = 1.0, balancing: str | Balancing = "sqrt", ratios: str = "exact"):
+        super().__init__(path_length, balancing, ratios)
 
 
 class PAS(_WeightedPath):
@@ -131,8 +132,8 @@ class PAS(_WeightedPath):
 
     with_replacement: ClassVar[bool] = False
 
-    def __init__(self, path_length: float = 1.0, balancing: str | Balancing = "sqrt"):
-        super().__init__(path_length, balancing)
+    def __init__(self, path_length: float = 1.0, balancing: str | Balancing = "sqrt", ratios: str = "exact"):
+        super().__init__(path_length, balancing, ratios)
 
 
 def log_weights(

@@ -29,6 +29,7 @@ from discrax.core.space import Ordinal, Space
 from discrax.core.target import Evaluation, Target, effective_ratios, evaluate_change, log_prob, temper
 from discrax.samplers.balancing import Balancing, get_balancing
 from discrax.samplers.exact_path import Move, draw_move
+from discrax.samplers.informed import Informed, check_ratios
 from discrax.samplers.locally_balanced import log_weights
 
 
@@ -47,19 +48,19 @@ class RadiusKernel(Kernel):
         return {"radius": Knob(self.radius, 1.0, most, (1.0, 5.0, 10.0, 15.0, 20.0), self.target_rate)}
 
 
-class OrdinalGWG(RadiusKernel):
+class OrdinalGWG(RadiusKernel, Informed):
     """Gibbs with gradients within a radius."""
 
     balancing: Balancing
     target_rate: ClassVar[float] = 0.574
-    uses_gradient: ClassVar[bool] = True
     sites_changed: ClassVar[int | str | None] = 1
 
-    def __init__(self, radius: float = 1.0, balancing: str | Balancing = "sqrt"):
+    def __init__(self, radius: float = 1.0, balancing: str | Balancing = "sqrt", ratios: str = "exact"):
         super().__init__(radius)
-        self.balancing = get_balancing(balancing)
+        self.balancing, self.ratios = get_balancing(balancing), check_ratios(ratios)
 
     def step(self, key: PRNGKeyArray, target: Target, state: State) -> tuple[State, Info]:
+        target = self.seen(target)
         space, x = target.space, state.x.reshape(-1)
         for_radius, for_move, for_decision = random.split(key, 3)
         radius = round_at_random(for_radius, self.radius)

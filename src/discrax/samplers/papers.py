@@ -188,6 +188,7 @@ OF_SAMPLERS = {
     "avg": ("zhang2012", "rhodes2022"),
     "pavg": ("zhang2012", "rhodes2022"),
     "ab_first": ("sun2023any",),
+    "ab_diagonal": ("sun2023any",),
     "ab_shift": ("zhang2012", "sun2023any"),
     "ab_max": ("zhang2012", "sun2023any"),
     "ab_trace": ("zhang2012", "sun2023any"),

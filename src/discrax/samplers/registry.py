@@ -12,7 +12,7 @@ from discrax.samplers.balancing import unknown_name
 from discrax.samplers.block_gibbs import BlockGibbs, HammingBall
 from discrax.samplers.continuous_time import DLMC, DLMCf
 from discrax.samplers.exact_path import LB, ExactPAS
-from discrax.samplers.gaussian_auxiliary import ab_first, ab_max, ab_shift, ab_trace, avg, pavg
+from discrax.samplers.gaussian_auxiliary import ab_diagonal, ab_first, ab_max, ab_shift, ab_trace, avg, pavg
 from discrax.samplers.gibbs import gibbs
 from discrax.samplers.langevin import DMALA, DULA, DLPTrace
 from discrax.samplers.locally_balanced import GWG, PAS
@@ -66,6 +66,7 @@ REGISTRY = {
         Sampler("avg", avg, "Gaussian auxiliary variable"),
         Sampler("pavg", pavg, "Gaussian auxiliary variable, preconditioned"),
         Sampler("ab_first", ab_first, "any-scale balanced, first order"),
+        Sampler("ab_diagonal", ab_diagonal, "any-scale balanced, a diagonal W: no auxiliary variable"),
         Sampler("ab_shift", ab_shift, "any-scale balanced, second order, D = lambda I"),
         Sampler("ab_max", ab_max, "any-scale balanced, second order, smallest largest eigenvalue"),
         Sampler("ab_trace", ab_trace, "any-scale balanced, second order, smallest trace"),

@@ -39,6 +39,7 @@ from discrax.core.space import Binary, Ordinal, Space, Spin
 from discrax.core.target import Evaluation, Target, effective_ratios, evaluate_change, log_prob, temper
 from discrax.core.totals import Totals, unbounded
 from discrax.samplers.balancing import Balancing, get_balancing
+from discrax.samplers.informed import Informed, check_ratios
 from discrax.samplers.path_kernel import PathKernel, initial_length
 from discrax.samplers.selection import draw_length, draw_with_replacement, longest
 
@@ -71,7 +72,7 @@ class _Changes(NamedTuple):
         return self._replace(gives=self.takes, giver=self.taker, takes=self.gives, taker=self.giver)
 
 
-class Swap(PathKernel):
+class Swap(PathKernel, Informed):
     """Informed swaps of units within groups, and single changes where totals may change."""
 
     path_length: Float[Array, ""]
@@ -79,15 +80,15 @@ class Swap(PathKernel):
     balancing: Balancing
     spaces: ClassVar[tuple[type[Space], ...]] = (Binary, Spin, Ordinal)
     keeps_totals: ClassVar[bool] = True
-    uses_gradient: ClassVar[bool] = True
     target_rate: ClassVar[float] = 0.574
     exponent: ClassVar[float] = 1 / 2  # a unit that is drawn twice spoils the step
 
-    def __init__(self, path_length: float = 1.0, balancing: str | Balancing = "sqrt"):
+    def __init__(self, path_length: float = 1.0, balancing: str | Balancing = "sqrt", ratios: str = "exact"):
         self.path_length, self.capacity = initial_length(path_length)
-        self.balancing = get_balancing(balancing)
+        self.balancing, self.ratios = get_balancing(balancing), check_ratios(ratios)
 
     def step(self, key: PRNGKeyArray, target: Target, state: State) -> tuple[State, Info]:
+        target = self.seen(target)
         space, x = target.space, state.x.reshape(-1)
         n, most, capacity = space.num_sites, space.num_levels - 1, min(self.capacity, space.num_sites)
         totals = unbounded(n, most) if space.totals is None else space.totals

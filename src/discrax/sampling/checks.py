@@ -19,6 +19,7 @@ from discrax.core.space import Space
 from discrax.core.stochastic import Average, DataTarget, StochasticTarget, evaluate_batch, log_ratios, renewed
 from discrax.core.supports import possible_states
 from discrax.core.target import ExactRatios, Factored, Target, bare, embedding_of, log_prob, offered
+from discrax.samplers.informed import Informed
 
 _MOST_STEPS = 2**32  # the steps of a run are counted in 32 bits
 _MOST_STARTS = 100  # draws of a first state, until one is possible
@@ -103,8 +104,9 @@ def gradient_error(target: Target) -> Exception | None:
 
 
 def check_gradient(target: Target, kernel: Kernel) -> None:
-    """A gradient sampler needs a differentiable log-probability, unless the target offers exact ratios."""
-    error = gradient_error(target) if kernel.uses_gradient else None
+    """A gradient sampler needs a differentiable log-probability, unless it takes exact ratios that the target has."""
+    seen = kernel.seen(target) if isinstance(kernel, Informed) else target
+    error = gradient_error(seen) if kernel.uses_gradient else None
     if error is not None:
         raise ValueError(
             f"{type(kernel).__name__} needs the gradient of log_prob, which JAX cannot take: "

@@ -121,7 +121,7 @@ def test_every_printed_number_has_a_cell():
 
 def test_names_of_suites():
     assert [suite.name for suite in find("discs/ising")] == ["discs/figure01", "discs/figure09"]
-    assert len(find("any-scale")) == 9
+    assert len(find("any-scale")) == 10
     assert [suite.name for suite in find(str(HERE / "tiny_suite.py"))] == ["tiny/bits"]
     with pytest.raises(ValueError, match="There is no suite 'table05'"):
         find("table05")

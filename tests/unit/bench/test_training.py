@@ -10,7 +10,6 @@ from discrax import samplers, targets
 from discrax.bench.execute import cells as measure
 from discrax.bench.experiments import data, training
 from discrax.bench.papers.any_scale import energy_models as any_scale_energy
-from discrax.bench.papers.any_scale import kernels
 from discrax.bench.papers.discs import energy_models as discs_energy
 from discrax.bench.papers.enhanced_gradient_mcmc import convolutional, couplings
 from discrax.bench.papers.enhanced_gradient_mcmc import energy_models as enhanced_learning
@@ -20,7 +19,6 @@ from discrax.bench.plan.printed import printed_rows
 from discrax.bench.plan.suite import Size, Suite, Table, find
 from discrax.bench.report import plots
 from discrax.bench.report.grid import make_grid
-from discrax.core.kernel import replaced
 from discrax.core.space import Binary
 from discrax.data.folder import VARIABLE
 from discrax.learn.checkpoints import TrainingFolder
@@ -350,7 +348,7 @@ def test_chains_of_all_samplers_begin_as_the_same_noise():
         measure.run_cell(chains_cell(measured, budget, sampler))
         for sampler in (
             call("discrax.samplers:dmala"),
-            call("discrax.bench.papers.any_scale.kernels:ab_diagonal", data="digits", sigma=0.5, alpha=0.6),
+            call("discrax.bench.papers.any_scale.kernels:ab_of_data", data="digits", sigma=0.5, alpha=0.6),
         )
     ]
     curves = [{row["x"]: row["value"] for row in rows if row["metric"] == "log_prob"} for rows in found]
@@ -362,8 +360,7 @@ def test_chains_of_all_samplers_begin_as_the_same_noise():
 def test_a_diagonal_hessian_needs_no_auxiliary_variable():
     """AB with W = -diag(w) is DMALA with g = t^alpha and 1 / sigma + alpha w in place of 1 / sigma."""
     target, w, alpha, sigma = targets.Bernoulli(np.array([0.2, 0.6, 0.9])), 0.7, 0.6, 2.0
-    kernel = samplers.ab_first(sigma, alpha)
-    diagonal = replaced(kernel, metric=kernels.NoNoise(jnp.full(3, w)))
+    diagonal = samplers.ab_diagonal(sigma, alpha, np.full(3, -w))
     same = samplers.ab_first(1 / (1 / sigma + alpha * w), alpha)
     x = jnp.zeros(3, jnp.int8)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import discrax as dx
-from discrax.curvature.hessian import Hessian, estimated_hessian, exact_hessian
+from discrax.curvature.hessian import Hessian, MoveSums, estimated_hessian, exact_hessian
 from discrax.curvature.matrices import checked_matrix
 
 W = np.array([[0.3, 0.5, 0.0, -0.2], [0.5, -0.4, 0.7, 0.1], [0.0, 0.7, 0.2, -0.6], [-0.2, 0.1, -0.6, 0.5]])
@@ -51,6 +51,22 @@ def test_least_squares_recover_the_hessian_of_a_quadratic_function():
     np.testing.assert_allclose(found.matrix, 0.5 * W, atol=1e-3)
     assert "explaining 100%" in found.origin
     assert not found.is_exact
+
+
+def test_every_step_of_a_burn_in_counts_however_it_is_cut(monkeypatch):
+    target = dx.Target.from_log_prob(lambda e: e @ jnp.asarray(W) @ e / 2, dx.Ordinal(4, [0.0, 0.5, 1.0, 2.0]))
+    draws = draws_of(target).copy()
+    draws[..., 2] = 1
+    whole = MoveSums(target).add(draws)
+    z = np.diff(np.asarray(target.space.embed(draws)), axis=1).reshape(-1, 4)
+    np.testing.assert_allclose(whole.S, z.T @ z, rtol=1e-5)
+    assert whole.moved == np.any(z != 0, axis=1).sum()
+    assert "moves of 3 of 4 sites" in whole.hessian().origin
+    monkeypatch.setattr("discrax.curvature.hessian._BLOCK", 140)
+    pieces = MoveSums(target).add(draws[:, :13]).add(draws[:, 13:])
+    np.testing.assert_allclose(pieces.C, whole.C, rtol=1e-4, atol=1e-4)
+    apart = sum(MoveSums(target).add(each).moved for each in (draws[:, :13], draws[:, 13:]))  # a twin that forgets
+    assert apart < pieces.moved == whole.moved
 
 
 def test_moments_are_scaled_to_the_second_order_of_the_target():

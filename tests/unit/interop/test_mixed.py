@@ -99,6 +99,7 @@ def test_steps_keep_the_joint_law(space, sampler, block, discrete_steps):
 REFUSED = {
     "dlp_trace",
     "pavg",
+    "ab_diagonal",
     "ab_shift",
     "ab_max",
     "ab_trace",

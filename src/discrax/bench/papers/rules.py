@@ -4,8 +4,9 @@
   for a time tau that rates act, by the expected number of moves n = tau Z: n <- max(1, tau Z + 3 (A - a*)) and
   tau = n / Z, where Z is the mean of the chains' total rates. The last value is frozen.
 - `PaperProbes` (Sun et al., 2023): one knob theta after the other is tried at theta, theta (1 + gamma) and
-  theta (1 - gamma), gamma = 0.2, and all move to their best after a round; gamma shrinks by 0.9 after a round that
-  changed nothing.
+  theta (1 - gamma), gamma = 0.2, for 100 steps each, and all move to their best after a round; gamma shrinks by 0.9
+  after a round that changed nothing. Where no chain moved, it goes up if nothing was proposed and down if all was
+  rejected (Algorithm 3 as printed goes up either way).
 - `StepSearch` (Rhodes and Gutmann, 2022): five values of one knob, then nine around the best of them.
 - `GammaRule` (the same): the multiple gamma of a preconditioner keeps changing in one direction while the jump grows
   and turns round when it falls; the change delta = 0.25 decays by 0.99 per window.
@@ -83,6 +84,7 @@ class PaperPlan(NamedTuple):
 class PaperProbes(Windowed):
     """Coordinate probes of one or more knobs; `names=None` takes all that the kernel has."""
 
+    window: int | None = eqx.field(static=True, default=100)
     title: ClassVar[str] = "paper probes"
 
     def schedule(self, tries: dict[str, tuple[float, ...]], num_steps: int) -> tuple[int, dict[str, Any]]:

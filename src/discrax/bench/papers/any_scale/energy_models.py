@@ -65,15 +65,32 @@ def figure04(size: Size) -> Iterator[Cell]:
             "is_timed": True,
         }
         labels, budget = (("task", "deep-ebm"), ("dataset", data)), _BUDGETS[size]
-        lb = call("discrax.samplers:dmala")
+        lb = call("discrax.samplers:dmala", ratios="gradient")
         yield Cell(labels=(*labels, ("sampler", "LB")), sampler=lb, budget=budget, **shared)
         for sigma in _SIGMAS[size]:
             for alpha in _ALPHAS[size]:
                 yield Cell(
                     labels=(*labels, ("sampler", "AB"), ("sigma", f"{sigma:g}"), ("alpha", f"{alpha:g}")),
                     sampler=call(
-                        "discrax.bench.papers.any_scale.kernels:ab_diagonal", data=data, sigma=sigma, alpha=alpha
+                        "discrax.bench.papers.any_scale.kernels:ab_of_data", data=data, sigma=sigma, alpha=alpha
                     ),
                     budget=Budget(budget.num_chains, 0, budget.num_samples, budget.thinning),
                     **shared,
                 )
+
+
+@suite(
+    "any-scale/figure06",
+    "images that chains of the path auxiliary sampler draw from the same networks, beginning as noise",
+    figure("16 chains", "pictures", hue=("dataset",)),
+)
+def figure06(size: Size) -> Iterator[Cell]:
+    for data in data_sets(size):
+        budget = _BUDGETS[size]
+        yield Cell(
+            labels=(("task", "deep-ebm"), ("dataset", data), ("sampler", "PAS")),
+            target=network(data, size),
+            sampler=call("discrax.samplers:pas"),
+            budget=Budget(16, budget.num_warmup, 2, budget.num_samples * budget.thinning // 2),
+            measure=call("discrax.bench.experiments.training:snapshots"),
+        )

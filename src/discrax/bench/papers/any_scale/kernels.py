@@ -5,13 +5,11 @@ from typing import Any
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
 
 from discrax import samplers
 from discrax.bench.experiments.training import image_set
-from discrax.core.kernel import Kernel, replaced
+from discrax.core.kernel import Kernel
 from discrax.core.target import Target
-from discrax.curvature.metric import Metric
 
 
 class SetKnobs(eqx.Module):
@@ -45,24 +43,7 @@ class SetKnobs(eqx.Module):
         return kernel.with_knobs(**{name: jnp.asarray(value, jnp.float32) for name, value in self.values})
 
 
-class NoNoise(Metric):
-    """W + D = 0, where W is diagonal and D = -W: there is nothing to decouple, and no auxiliary variable."""
-
-    diagonal_values: Float[Array, " n"]
-
-    @property
-    def diagonal(self) -> Float[Array, "*n"]:
-        return self.diagonal_values
-
-    def product(self, z: Float[Array, "n *levels"]) -> Float[Array, "n *levels"]:
-        return jnp.zeros_like(z)
-
-    def draw(self, key: PRNGKeyArray, shape: tuple[int, ...]) -> Float[Array, "n *levels"]:
-        return jnp.zeros(shape, self.diagonal.dtype)
-
-
-def ab_diagonal(data: str, sigma: float, alpha: float) -> Kernel:
+def ab_of_data(data: str, sigma: float, alpha: float) -> Kernel:
     """The any-scale balanced sampler with W_ii = -1 / (1 + variance of pixel i in the data)."""
     p = np.asarray(image_set(data).mean).reshape(-1)
-    stiffness = jnp.asarray(1 / (1 + p * (1 - p)), jnp.result_type(float))
-    return replaced(samplers.ab_first(sigma, alpha), metric=NoNoise(stiffness))
+    return samplers.ab_diagonal(sigma, alpha, -1 / (1 + p * (1 - p)), ratios="gradient")

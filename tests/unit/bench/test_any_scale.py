@@ -1,0 +1,79 @@
+"""The any-scale paper's own rules: Algorithm 3, and chains that are adapted from the first step to the last."""
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+import discrax as dx
+from discrax.bench.execute.cells import run_cell
+from discrax.bench.papers.any_scale import sampling
+from discrax.bench.papers.rules import PaperProbes
+from discrax.bench.plan.cell import Budget, Cell, call
+from discrax.bench.plan.printed import printed_rows
+from discrax.bench.plan.suite import Size
+
+pytestmark = pytest.mark.optimised  # steps of many sites take longer than compiling them
+
+
+class Sinks(PaperProbes):
+    """A broken twin: where nothing moved it goes down, whatever the reason."""
+
+    def judge(self, plan, score, goes_up, limits):
+        return super().judge(plan, score, jnp.asarray(False), limits)
+
+
+def sigma_after(rule: PaperProbes, task: str, value: str) -> float:
+    """Of six rounds on a target of the suite."""
+    target, kernel = sampling.target(task, value)(), dx.samplers.ab_first(ratios="gradient")
+    settings = {"num_chains": 4, "num_warmup": 3_600, "num_samples": 2, "progress": False}
+    return float(dx.sample(jax.random.key(0), target, kernel, adaptation=rule, **settings).kernel.sigma)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("task", "value"), [("grid-ising", "0.4407"), ("ba4-ising", "0.7071")])
+def test_algorithm_3_leaves_a_start_from_which_nothing_is_proposed(task, value):
+    assert sigma_after(PaperProbes(), task, value) == pytest.approx(0.1 * 1.2**6, rel=0.25)
+
+
+@pytest.mark.slow
+def test_a_twin_that_goes_down_there_never_moves():
+    with pytest.raises(ValueError, match="nothing was proposed"):
+        sigma_after(Sinks(), "grid-ising", "0.4407")
+
+
+def test_its_window_is_that_of_print():
+    kernel = dx.samplers.ab_first()
+    rule = PaperProbes().plan(sampling.target("grid-ising", "0.3000")(), kernel, 20_000)
+    assert (rule.window, rule.num_windows) == (100, 200)
+
+
+def small_cell(sampler: str) -> Cell:
+    return Cell(
+        labels=(("task", "small"), ("sampler", sampler)),
+        target=call("discrax.targets:LatticeGaussian.rotation", seed=0, dimension=6, condition=4.0, centre=10.0),
+        budget=Budget(4, 1_300, 700),
+        **sampling.printed_rows(ordinal=True)[sampler],
+    )
+
+
+@pytest.mark.slow
+def test_a_chain_that_is_adapted_throughout():
+    found = {row["metric"]: row["value"] for row in run_cell(small_cell("AB-trace"))}
+    assert found["burn_in_sites_moved"] == 6
+    assert found["sigma"] > 0.1
+    assert found["ESS_n"] == pytest.approx(1e4 * found["ESS_per_step"] / 4)
+    assert found["num_steps"] == 700
+    assert "ESS_t" not in found
+
+
+def test_rows_as_printed():
+    cells = list(sampling.quadratic("rotation-gaussian", "10", Size.PAPER))
+    made = {cell.label("sampler"): dict(cell.sampler.arguments) for cell in cells}
+    printed = {row["sampler"] for row in printed_rows("any-scale", 1)}
+    assert printed <= set(made)
+    assert made["Gibbs"] == {"scan": "systematic"}
+    for name in printed - {"Gibbs", "RW"}:
+        assert made[name]["ratios"] == "gradient"
+        assert "ratios" not in made[f"{name} (ours)"]
+    assert made["AB-max"]["ties"] == "none"
+    assert {cell.budget for cell in cells} == {Budget(100, 20_000, 80_000)}
