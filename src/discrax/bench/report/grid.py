@@ -81,6 +81,7 @@ class Grid:
     columns: tuple[tuple[str, ...], ...]
     lines: tuple[Line, ...]
     footnotes: tuple[str, ...] = field(default=())
+    lengths: tuple[str, ...] = field(default=())  # of each column: steps kept a chain, and chains; () where unknown
 
     @property
     def entries(self) -> list[Entry]:
@@ -149,8 +150,25 @@ def make_grid(table: Table, rows: Sequence[Row]) -> Grid:
             reference = match_printed(print_rows, table.metric, labels) if print_rows else None
             entries.append(_entry(table, place, labels, reference, footnotes))
         shown.append(Line(head, tuple(entries), line in printed_lines))
-    inside = table.columns, tuple(columns.values()), tuple(shown), tuple(footnotes)
+    lengths = _lengths(rows, {row["cell"] for row in ours}, table.columns, list(columns))
+    inside = table.columns, tuple(columns.values()), tuple(shown), tuple(footnotes), lengths
     return Grid(table.title, table.metric, table.compares, bool(print_rows), *inside)
+
+
+def _lengths(rows: Sequence[Row], cells: set[str], names: Sequence[str], columns: Sequence[Key]) -> tuple[str, ...]:
+    """How many steps the chains of each column's cells were, and how many chains; () where no cell says it."""
+    found = group_by(
+        (row for row in rows if row["cell"] in cells and row["metric"] in ("num_steps", "num_chains")),
+        lambda row: (_key(row["labels"], names), row["metric"]),
+    )
+
+    def between(column: Key, metric: str) -> str:
+        values = {row["value"] for row in found.get((column, metric), [])}
+        ends = (f"{value:,.0f}" for value in sorted({min(values), max(values)})) if values else ("?",)
+        return "-".join(ends)
+
+    said = tuple(f"{between(column, 'num_steps')} × {between(column, 'num_chains')}" for column in columns)
+    return said if any("?" not in each for each in said) else ()
 
 
 def _belongs(row: Row, table: Table, print_rows: Sequence[Row], print_names: Sequence[str]) -> bool:

@@ -203,7 +203,8 @@ _HOW = (
 
 def _grid_parts(grid: Grid) -> list[str]:
     heads = ("sampler", *(_column(grid, column) for column in grid.columns))
-    lines = ((" ".join(filter(None, line.head)), *map(_place, line.entries)) for line in grid.lines)
+    lines = [(" ".join(filter(None, line.head)), *map(_place, line.entries)) for line in grid.lines]
+    lines += [("steps kept × chains", *grid.lengths)] if grid.lengths else []
     parts = [f"{grid.metric}: ours / paper / ratio" if grid.has_print else grid.metric, markdown_table(heads, lines)]
     if grid.footnotes:
         parts.append("\n".join(f"{place}. {text}" for place, text in enumerate(grid.footnotes, 1)))
