@@ -21,7 +21,8 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Integer
+from jaxtyping import Array, Float
+from numpy.typing import ArrayLike
 
 from discrax.core.checks import describe, in_words, real_array
 from discrax.core.target import Target, check_target, effective_ratios, evaluate
@@ -43,21 +44,21 @@ class Scaling(NamedTuple):
     unit: float  # sites
     power: float
 
-    def acceptance(self, path_length: float | np.ndarray) -> np.ndarray:
+    def acceptance(self, path_length: ArrayLike) -> np.ndarray:
         """The acceptance rate a(R) of a proposal that changes R = `path_length` sites."""
         from scipy.special import ndtr  # comes with jax; slow to import
 
-        return 2 * ndtr(-((np.asarray(path_length) / self.unit) ** self.power) / 2)
+        return np.asarray(2 * ndtr(-((np.asarray(path_length) / self.unit) ** self.power) / 2))
 
-    def path_length(self, rate: float | np.ndarray) -> np.ndarray:
+    def path_length(self, rate: ArrayLike) -> np.ndarray:
         """The R that is accepted at a rate: the inverse of `acceptance`."""
         from scipy.special import ndtri
 
-        return self.unit * (-2 * ndtri(np.asarray(rate) / 2)) ** (1 / self.power)
+        return np.asarray(self.unit * (-2 * ndtri(np.asarray(rate) / 2)) ** (1 / self.power))
 
-    def jump(self, rate: float | np.ndarray) -> np.ndarray:
+    def jump(self, rate: ArrayLike) -> np.ndarray:
         """The expected jump distance R a(R) of the R that is accepted at a rate."""
-        return np.asarray(rate) * self.path_length(rate)
+        return np.asarray(np.asarray(rate) * self.path_length(rate))
 
     @property
     def optimum(self) -> Optimum:
@@ -67,7 +68,7 @@ class Scaling(NamedTuple):
         return Optimum(float(self.path_length(best)), best, float(self.jump(best)))
 
 
-def scaling(probs: np.ndarray, balancing: Balancing | None = None) -> Scaling:
+def scaling(probs: ArrayLike, balancing: Balancing | None = None) -> Scaling:
     """Of independent bits with these success probabilities, for paths of weight g; without `balancing` random walks.
 
     `balancing` maps log t to log g(t), as `dx.samplers.balancing` does.
@@ -79,17 +80,22 @@ def scaling(probs: np.ndarray, balancing: Balancing | None = None) -> Scaling:
     return _scaling(np.stack([log_odds, -log_odds]), np.stack([1 - p, p]), balancing)
 
 
-def scaling_at(target: Target, states: Integer[Array, "draws *shape"], balancing: Balancing | None = None) -> Scaling:
+def scaling_at(target: Target, states: ArrayLike, balancing: Balancing | None = None) -> Scaling:
     """Of any binary target, E being the mean over `states`, draws from it; sites are taken as if independent."""
     check_target(target)
     if not target.space.has_two_levels:
         raise ValueError(f"The theory is one of binary sites, but this target has {target.space.num_levels} levels.")
-    ratios = jax.vmap(lambda x: effective_ratios(target, x, evaluate(target, x).ratios))(jnp.asarray(states))
+    given = np.asarray(states)
+    target.space.check(given)
+    if given.ndim != len(target.space.shape) + 1 or not len(given):
+        raise ValueError(f"states must be draws, of shape (draws, *{target.space.shape}), but got {describe(states)}.")
+    draws = jnp.asarray(given, target.space.dtype)
+    ratios = jax.vmap(lambda x: effective_ratios(target, x, evaluate(target, x).ratios))(draws)
     ratios = np.asarray(ratios, np.float64)
     return _scaling(ratios, np.full(ratios.shape, 1 / len(ratios)), balancing)
 
 
-def bernoulli_optimum(probs: np.ndarray, balancing: Balancing) -> Optimum:
+def bernoulli_optimum(probs: ArrayLike, balancing: Balancing) -> Optimum:
     """The most efficient path length of PAS on independent bits, its acceptance rate and jump distance."""
     if not callable(balancing):
         raise TypeError(f"balancing must be a function from log t to log g(t), but got {describe(balancing)}.")
@@ -122,7 +128,7 @@ def _weights(delta: Float[np.ndarray, "draws n"], balancing: Balancing) -> Float
     return weights
 
 
-def best_exponent(r: np.ndarray) -> np.ndarray:
+def best_exponent(r: ArrayLike) -> np.ndarray:
     """alpha(r) = (r - 2 + sqrt(r^2 + 4)) / (2 r), r = sigma / sigma_0, written so that it keeps its digits for small r.
 
     With it the proposal q(y|x) ~ (pi(y) / pi(x))^alpha exp(-(y - x)^2 / (2 sigma)) leaves pi = N(0, sigma_0) as it is.
@@ -130,4 +136,4 @@ def best_exponent(r: np.ndarray) -> np.ndarray:
     r = real_array("r", r)
     if not (r >= 0).all():
         raise ValueError(f"r is a ratio of scales, at least 0, but got {describe(r)}.")
-    return 0.5 + 0.5 * r / (np.sqrt(r**2 + 4) + 2)
+    return np.asarray(0.5 + 0.5 * r / (np.sqrt(r**2 + 4) + 2))
