@@ -53,6 +53,7 @@ def small_cell(share, num_samples=100):
     return replace(cell, budget=Budget(4, 50, num_samples), measure=how, is_timed=False)
 
 
+@pytest.mark.slow
 def test_ess_is_of_the_chain_that_was_run():
     found = {row["metric"]: row["value"] for row in measure.run_cell(small_cell(0.25))}
     assert (found["num_steps"], found["num_chains"]) == (100, 4)

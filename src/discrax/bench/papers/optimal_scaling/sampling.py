@@ -6,7 +6,7 @@ from typing import Any
 
 from discrax.bench.papers.optimal_scaling.tasks import FAMILIES, TASKS, fixed_and_tuned, grid
 from discrax.bench.plan.cell import Cell
-from discrax.bench.plan.rows import Row, relabel, without
+from discrax.bench.plan.rows import Row, is_too_short, relabel, without
 from discrax.bench.plan.suite import Figure, Size, Suite, Table, figure, note, suite
 
 HOW = (
@@ -17,7 +17,10 @@ TITLES = {"bernoulli": "Bernoulli", "ising": "Ising", "fhmm": "FHMM", "rbm": "RB
 
 
 def best_of_grid(rows: list[Row]) -> list[Row]:
-    """The rows with, for each sampler that was run at several rates, the best of them instead."""
+    """The rows with, for each sampler that was run at several rates, the best of them instead.
+
+    What comes of chains that are too short is the best only where nothing else is there.
+    """
     best: dict[tuple, Row] = {}
     others = []
     for row in rows:
@@ -26,9 +29,13 @@ def best_of_grid(rows: list[Row]) -> list[Row]:
             continue
         row = without(row, "rate")
         key = (row["metric"], row["seed"], *sorted(row["labels"].items()))
-        if key not in best or row["value"] > best[key]["value"]:
+        if key not in best or _worth(row) > _worth(best[key]):
             best[key] = row
     return others + list(best.values())
+
+
+def _worth(row: Row) -> tuple[bool, float]:
+    return not is_too_short(row), row["value"]
 
 
 # --- tables -----------------------------------------------------------------------------------------------------------
