@@ -10,7 +10,7 @@ import discrax as dx
 from discrax.bench.execute import cells as measure
 from discrax.bench.papers.optimal_scaling.kernels import ForwardOrder
 from discrax.bench.papers.optimal_scaling.sampling import table05, table06, table12
-from discrax.bench.papers.optimal_scaling.tasks import TASKS, fixed_and_tuned, grid
+from discrax.bench.papers.optimal_scaling.tasks import TASKS, fixed_and_tuned, grid, jump_spread
 from discrax.bench.plan.cell import Budget, call
 from discrax.bench.plan.suite import Size, find
 from discrax.bench.report.grid import make_grid
@@ -82,6 +82,19 @@ def test_a_table_says_how_long_its_chains_are():
     assert entry(grid, ("ALBP", "sqrt(t)"), "100", "C1").ours == 24.0
     assert dict(zip(grid.columns, grid.lengths, strict=True))["100", "C1"] == "2,000-5,000 × 100"
     assert make_grid(table, [row for row in found if row["metric"] == "EJD"]).lengths == ()
+
+
+def test_one_random_instance_has_the_error_of_being_one():
+    """By theory tuned walks differ by 3 % between draws of 800 probabilities, and single flips of LBP not at all."""
+    assert jump_spread(800, "C2", "ARWM") == pytest.approx(0.031, abs=0.006)
+    assert jump_spread(800, "C2", "ALBP") == pytest.approx(0.0135, abs=0.003)
+    assert jump_spread(800, "C2", "RWM-1") == pytest.approx(0.7 / np.sqrt(12) / 0.65 / np.sqrt(800), rel=0.2)
+    assert jump_spread(800, "C2", "LBP-1") == 0
+    table = table05.exhibits[0]
+    found = rows({"EJD": (1.70 * 1.06, 0.05)}, bernoulli("ARWM", size="800", config="C2"))
+    assert entry(make_grid(table, found), ("ARWM", ""), "800", "C2").verdict == "within"
+    strict = make_grid(replace(table, instance_spread=None), found)
+    assert entry(strict, ("ARWM", ""), "800", "C2").verdict == "unexplained"
 
 
 @pytest.mark.slow

@@ -5,8 +5,9 @@
     above, below   otherwise, whichever is better
 
 The error of ours is that of `rows.mean_of`, that of print that of `printed`, and of an ESS the spread over reference
-states, for print has one. Where the error of ours is not known there is no verdict. What is outside has a cause that
-was tested (a note with a test), or is unexplained. Cells whose chains are too short are not compared.
+states, for print has one, as it has one of random instances (`Table.instance_spread`). Where the error of ours is not
+known there is no verdict. What is outside has a cause that was tested (a note with a test), or is unexplained. Cells
+whose chains are too short are not compared.
 
     ratio = factor(labels) * ours / print        (the inverse where smaller is better)
 """
@@ -164,11 +165,10 @@ def _lengths(rows: Sequence[Row], cells: set[str], names: Sequence[str], columns
 
     def between(column: Key, metric: str) -> str:
         values = {row["value"] for row in found.get((column, metric), [])}
-        ends = (f"{value:,.0f}" for value in sorted({min(values), max(values)})) if values else ("?",)
-        return "-".join(ends)
+        return "-".join(f"{value:,.0f}" for value in sorted({min(values), max(values)})) if values else ""
 
-    said = tuple(f"{between(column, 'num_steps')} × {between(column, 'num_chains')}" for column in columns)
-    return said if any("?" not in each for each in said) else ()
+    parts = [(between(column, "num_steps"), between(column, "num_chains")) for column in columns]
+    return tuple(" × ".join(part) if all(part) else "-" for part in parts) if any(map(all, parts)) else ()
 
 
 def _belongs(row: Row, table: Table, print_rows: Sequence[Row], print_names: Sequence[str]) -> bool:
@@ -222,6 +222,10 @@ def _entry(
         return Entry("too short", times=mean.times, **known)
     if reference and reference["error"] is not None:
         known["paper_error"] = math.hypot(reference["error"], factor * reference_std(found))
+        if table.instance_spread is not None:  # ours is one more draw, unless several are averaged
+            draws = 2 if mean.count == 1 else 1
+            spread = math.sqrt(draws) * table.instance_spread(dict(labels)) * reference["value"]
+            known["paper_error"] = math.hypot(known["paper_error"], spread)
     known["ratio"] = _ratio(ours, printed.get("paper"), table.smaller_is_better)
     if reference is None or reference["value"] is None or not table.compares:
         return Entry("ok", **known)

@@ -197,7 +197,7 @@ def to_markdown(document: Document) -> str:
 _HOW = (
     f"Within: at most {BEYOND_CHANCE:g} standard errors of the difference from print. ± is the standard error of ours, "
     "over chains, instances or seeds. Print has the error that it prints, or half of its last digit; an ESS in print "
-    "also that of one reference state."
+    "also that of one reference state, and where instances are random that of having one of them."
 )
 
 

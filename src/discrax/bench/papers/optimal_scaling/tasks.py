@@ -7,10 +7,16 @@ rule)" are tuned by the default of the package in as many steps.
 """
 
 from collections.abc import Iterator
+from functools import cache
 from typing import NamedTuple
 
+import numpy as np
+
+from discrax.bench.experiments.models import probabilities
 from discrax.bench.plan.cell import Budget, Call, Cell, call
 from discrax.bench.plan.suite import Size
+from discrax.exact import scaling
+from discrax.samplers.balancing import get_balancing
 
 CONFIGS = ("C1", "C2", "C3")
 WEIGHTS = {"sqrt(t)": "sqrt", "t/(t+1)": "ratio"}
@@ -81,6 +87,25 @@ def instances(task: str, size: int, effort: Size) -> range:
     return range(5 if task == "bernoulli" and size == 100 and effort is not Size.QUICK else 1)
 
 
+@cache
+def jump_spread(size: int, config: str, name: str, num_draws: int = 60) -> float:
+    """How much the jump distance on independent bits differs between draws of their probabilities, as a part of it.
+
+    That of -1 rows is exact, E[2 min(p, 1 - p)] of walks and 1 of the others; that of tuned ones is the theory's, which
+    is proportional to the unit of `exact.scaling`.
+    """
+    if name.endswith("-1") and not name.startswith("RWM"):
+        return 0.0
+    values = []
+    for seed in range(num_draws):
+        p = probabilities(size, LOW[config], seed)
+        if name == "RWM-1":
+            values.append(float(np.mean(2 * np.minimum(p, 1 - p))))
+        else:
+            values.append(scaling(p, None if "RWM" in name else get_balancing("sqrt")).unit)
+    return float(np.std(values, ddof=1) / np.mean(values))
+
+
 def budget(task: str, index: int, effort: Size) -> Budget:
     """Half of the steps are burn-in, and tuning. Of a task all rows have the same."""
     its = TASKS[task]
@@ -114,7 +139,7 @@ def fixed_and_tuned(task: str, effort: Size) -> Iterator[Cell]:
             (f"A{family}", family, weight, call(RATE)),
             (f"A{family} {OURS}", family, weight, "auto"),
         ]
-        if task == "bernoulli" and family == "LBP":
+        if task != "rbm" and family == "LBP":
             rows.append((f"ALBP {FORWARD}", "forward", weight, call(RATE)))
     for setting in settings(task):
         for row in rows:
