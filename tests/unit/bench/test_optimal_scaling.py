@@ -103,9 +103,9 @@ def test_the_other_order_leaves_the_target_as_it_is_and_accepts_less():
     assert dx.exact.check_kernel(ForwardOrder(path_length=3.0), target, num_chains=20_000)
     probs = np.random.default_rng(0).uniform(0.25, 0.75, 400)
     rates = {}
-    for kernel in (ForwardOrder, dx.samplers.PAS):
+    for kernel in (ForwardOrder, dx.samplers.pas):
         how = {"num_chains": 32, "num_warmup": 0, "num_samples": 100, "keep": "moments", "adaptation": None}
         states = (np.random.default_rng(1).random((32, 400)) < probs).astype(np.int8)
         made = dx.sample(jax.random.key(0), dx.targets.Bernoulli(probs), kernel(path_length=110.0), init=states, **how)
         rates[kernel] = made.summary().acceptance
-    assert rates[ForwardOrder] < rates[dx.samplers.PAS] - 0.02
+    assert rates[ForwardOrder] < rates[dx.samplers.pas] - 0.02
