@@ -72,6 +72,8 @@ def test_where_print_fits_shorter_chains_both_lengths_are_compared():
         assert (stated.metric, shorter.metric, stated.factor, shorter.factor) == (metric, metric, None, None)
         assert (stated.ours, shorter.ours) == ("ESS", "ESS_shorter")
     assert "5,000 steps at 800" in table06.exhibits[1].title
+    where = {dict(each.where).get("L") for each in table12.exhibits[0].notes if "shorter than" in each.text}
+    assert where == {"1000", "4000"}  # at 200 print fits the length that it states
 
 
 def test_a_table_says_how_long_its_chains_are():

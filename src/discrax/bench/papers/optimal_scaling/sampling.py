@@ -56,7 +56,7 @@ NOTES = (
     note(_ORDER, _FORWARD, task="bernoulli", sampler="ALBP"),
     note(_ORDER, _FORWARD, task="bernoulli", sampler="GLBP"),
 )
-_LENGTH = note(
+_LENGTH = (
     "The printed ESS fits chains that are shorter than the paper states.",
     "the same chains, cut to the length that fits, are in the table below",
 )
@@ -78,9 +78,10 @@ def _tables(task: str) -> tuple[tuple[Table, ...], ...]:
         shared["instance_spread"] = lambda labels: jump_spread(int(labels["N"]), labels["config"], labels["sampler"])
     jump = Table(f"Jump distance, {title}", number=its.first_table, metric="EJD", ours="EJD", notes=NOTES, **shared)
     of_ess: dict[str, Any] = {"number": its.first_table + 1, "metric": "ESS", **shared}
-    is_cut = min(its.shares) < 1
-    ess = [Table(f"ESS, {title}", ours="ESS", notes=(_LENGTH,) if is_cut else NOTES, **of_ess)]
-    if is_cut:
+    cut = [str(size) for size, share in zip(its.sizes, its.shares, strict=True) if share < 1]
+    notes = (*(note(*_LENGTH, **{its.size_label: size}) for size in cut), *NOTES)
+    ess = [Table(f"ESS, {title}", ours="ESS", notes=notes, **of_ess)]
+    if cut:
         lengths = (round(share * steps / 2) for share, steps in zip(its.shares, its.num_steps, strict=True))
         said = ", ".join(f"{length:,} steps at {size}" for size, length in zip(its.sizes, lengths, strict=True))
         ess.append(Table(f"ESS, {title}, of the end of each chain: {said}", ours="ESS_shorter", notes=NOTES, **of_ess))

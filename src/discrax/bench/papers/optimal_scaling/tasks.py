@@ -53,7 +53,7 @@ _RATES: dict[Size, tuple[float, ...]] = {
     Size.DEFAULT: tuple(round(0.05 + 0.1 * k, 2) for k in range(10)),
     Size.PAPER: tuple(round(0.03 + 0.02 * k, 2) for k in range(49)),
 }
-_FEW_RATES = (0.45, 0.55, 0.65)  # of the largest size by default; of walks a quarter, a third and half
+_FEW_RATES = (0.45, 0.55, 0.65)  # by default those of the largest size, where a run is dear
 _FEW_WALK_RATES = (0.15, 0.25, 0.35)
 
 
