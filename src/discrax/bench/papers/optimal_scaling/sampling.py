@@ -58,8 +58,8 @@ NOTES = (
 )
 _LENGTH = (
     "The printed ESS fits chains that are shorter than the paper states.",
-    "the same chains, cut to the length that fits, are in the table below; on 100 bits at C2 with sqrt(t) ALBP has 1,223 "
-    "in the stated 5,000 steps and 498 in 2,000 (print 488), LBP-1 63.1 and 28.6 (print 27.9)",
+    "the same chains, cut to the length that fits, are in the table below; on 100 bits at C2 with sqrt(t) ALBP has "
+    "1,223 in the stated 5,000 steps and 498 in 2,000 (print 488), LBP-1 63.1 and 28.6 (print 27.9)",
 )
 
 
