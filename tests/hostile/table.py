@@ -139,6 +139,9 @@ dx.exact.chain_law target:thing=chain
 dx.exact.chi_square counts:array=counts probabilities:array=uniform4 -- counts/integers
 dx.exact.total_variation p:array=uniform4 q:array=uniform4
 dx.exact.bernoulli_optimum probs:array=probabilities balancing:function=square_root
+dx.exact.scaling probs:array=probabilities balancing:function?=square_root
+dx.exact.scaling_at target:target=spins states:codes=states balancing:function?=square_root
+dx.exact.best_exponent r:array=probabilities
 
 dx.diagnostics.ess values:array=draws rule:choice='first_negative' mean:number?=0.0
 dx.diagnostics.autocorrelation values:array=draws mean:number?=0.0

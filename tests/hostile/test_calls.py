@@ -47,7 +47,7 @@ def test_every_public_function_is_called():
     modules = {"samplers": dx.samplers, "exact": dx.exact, "diagnostics": dx.diagnostics, "learn": dx.learn}
     read_only = {
         "samplers": {"REGISTRY", "WEIGHT_FUNCTIONS", "schedules", "minibatch_gibbs", "pseudo_marginal"},
-        "exact": {"ChainLaw", "Optimum", "Verdict"},
+        "exact": {"ChainLaw", "Optimum", "Scaling", "Verdict"},
         "diagnostics": {"ScalarDiagnostics", "SiteDiagnostics", "Summary"},
         "learn": {"AIS", "Trained"},
     }

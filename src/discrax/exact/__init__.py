@@ -2,9 +2,9 @@
 
 from discrax.exact.enumeration import Verdict, check_kernel, chi_square, draw, law, total_variation, walk
 from discrax.exact.forward_backward import ChainLaw, chain_law
-from discrax.exact.optimal_scaling import Optimum, bernoulli_optimum
+from discrax.exact.optimal_scaling import Optimum, Scaling, bernoulli_optimum, best_exponent, scaling, scaling_at
 
 __all__ = [
-    "ChainLaw", "Optimum", "Verdict", "bernoulli_optimum", "chain_law", "check_kernel", "chi_square", "draw", "law",
-    "total_variation", "walk",
+    "ChainLaw", "Optimum", "Scaling", "Verdict", "bernoulli_optimum", "best_exponent", "chain_law", "check_kernel",
+    "chi_square", "draw", "law", "scaling", "scaling_at", "total_variation", "walk",
 ]  # fmt: skip

@@ -51,6 +51,7 @@ class _WeightedPath(PathKernel, Informed):
     balancing: Balancing
     with_replacement: eqx.AbstractClassVar[bool]
     target_rate: ClassVar[float] = 0.574
+    reverses: ClassVar[bool] = True  # the way back meets the sites in the opposite order
 
     def __init__(self, path_length: float = 1.0, balancing: str | Balancing = "sqrt", ratios: str = "exact"):
         self.path_length, self.capacity = initial_length(path_length)
@@ -107,7 +108,7 @@ class _WeightedPath(PathKernel, Informed):
             return jnp.sum(terms)
 
         forth = log_probability(site_weights, move_weights, y.at[path].get(mode="clip"), False)
-        back = log_probability(back_site_weights, back_move_weights, x.at[path].get(mode="clip"), True)
+        back = log_probability(back_site_weights, back_move_weights, x.at[path].get(mode="clip"), self.reverses)
         # Where float32 cannot hold one of the two, the move and its reverse are both rejected, so the law stays exact.
         proposal_ratio = jnp.where(jnp.isfinite(forth) & jnp.isfinite(back), back - forth, -jnp.inf)
         decision = decide(for_decision, temper(target, there.log_prob - state.log_prob), proposal_ratio)

@@ -84,6 +84,7 @@ def every_plot():
                 for rate in np.linspace(0.1, 0.95, 12):
                     shape = rate * (1 - rate) ** 0.7
                     numbers = sampling(top * shape * (1 + 0.05 * generator.normal()), rate=float(rate))
+                    numbers |= {"lbp_unit": 20.0} if name == "LBP" else {}
                     yield from rows(numbers, cell(name, weight, config=config, rate=f"{rate:.2f}"))
 
     def series():
@@ -117,7 +118,7 @@ def every_plot():
     grid = list(scale_and_exponent())
     return (
         ("curve", {"x": "N", "y": "ESS_per_step", "panels": ("task",), "logx": True, "logy": True}, by_size),
-        ("efficiency", {"panels": ("config",), "theory": "lbp"}, list(against_rate())),
+        ("efficiency", {"panels": ("config",)}, list(against_rate())),
         ("slopes", {"x": "N", "informed": "ALBP sqrt(t)", "walk": "ARWM", "panels": ("task",)}, by_size),
         ("errors", {"metrics": ("marginal_KL", "covariance_error")}, list(series())),
         ("boxes", {"panels": ("task",), "ylabel": "ESS per step"}, by_size),

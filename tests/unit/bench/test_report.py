@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
+import discrax as dx
 from discrax.bench.execute import store
 from discrax.bench.execute.request import put_beside
 from discrax.bench.execute.samplers import Beside
@@ -87,12 +88,21 @@ def test_tables_of_points():
     assert point_tables(scattered)[0].lines[:2] == (("a", "0", "1.000"), ("a", "1", "1.000"))
 
 
-def test_theory_is_best_at_its_rate():
-    rate = np.linspace(0.01, 0.99, 981)
-    assert rate[theory.expected("lbp", rate).argmax()] == pytest.approx(0.574, abs=0.001)
-    assert rate[theory.expected("rwm", rate).argmax()] == pytest.approx(0.234, abs=0.001)
-    with pytest.raises(ValueError, match="A theory is one of lbp, rwm, but got 'mala'"):
-        theory.expected("mala", rate)
+def test_a_theory_is_not_fitted_to_the_points():
+    """The curve depends on the units that the runs estimated alone: points twice as high leave it where it is."""
+    kind, options, drawn = next(plot for plot in PLOTS if plot[0] == "efficiency")
+
+    def curves(rows):
+        lines = plots.draw(kind, rows, options).axes[0].get_lines()
+        return [line.get_ydata() for line in lines if len(line.get_xdata()) > 50]
+
+    doubled = [row | {"value": 2 * row["value"]} if row["metric"] == "EJD" else row for row in drawn]
+    wider = [row | {"value": 2 * row["value"]} if row["metric"] == "lbp_unit" else row for row in drawn]
+    before = curves(drawn)
+    assert len(before) == 2  # GWG, which draws with replacement, has no theory
+    np.testing.assert_array_equal(curves(doubled), before)
+    np.testing.assert_allclose(curves(wider), 2 * np.array(before))
+    assert np.max(before[0]) == pytest.approx(dx.exact.Scaling(20.0, 3 / 2).optimum.jump, rel=1e-3)
 
 
 def test_the_best_exponent_goes_from_half_to_one():

@@ -97,13 +97,25 @@ def test_one_cell_a_task_and_seed_of_every_shipped_suite():
         assert len(mine) == len(set(mine)) == len({(cell.task, cell.seed) for cell in cells}), name
 
 
-def test_of_unequal_budgets_it_is_the_longest_tuned_one():
-    (found,) = find("optimal-scaling/table08")
-    cells = make_request([found.name], Size.DEFAULT, samplers=[MINE], only=["p=20"]).cells()
-    for group in tasks_of(cells).values():
-        budgets = {cell.label("sampler"): cell.budget for cell in group}
-        assert budgets["TwoFlips"] == budgets["ARWM"]  # which has the paper's length, the others less
-    assert found.unequal in make_suite(found.name).about
+UNEQUAL = """
+from discrax.bench import Budget, Cell, call, suite
+
+@suite("mine/bits", "bits", unequal="walks have more")
+def bits(size):
+    for name, steps, adaptation in (("RWM", 50, "auto"), ("PAS", 10, "auto"), ("PAS-1", 90, None)):
+        labels = (("task", "bits"), ("sampler", name))
+        target = call("discrax.bench.experiments.models:bernoulli", num_sites=4, low=0.2)
+        yield Cell(labels, target, call("discrax.samplers:rwm"), Budget(1, 0, steps), adaptation=adaptation)
+"""
+
+
+def test_of_unequal_budgets_it_is_the_longest_tuned_one(tmp_path):
+    path = tmp_path / "unequal.py"
+    path.write_text(UNEQUAL)
+    cells = make_request([str(path)], Size.DEFAULT, samplers=[MINE]).cells()
+    budgets = {cell.label("sampler"): cell.budget for cell in cells}
+    assert budgets["TwoFlips"] == budgets["RWM"]
+    assert "walks have more" in make_suite(str(path)).about
 
 
 def make_suite(name, **asked):

@@ -8,9 +8,14 @@ from discrax.bench.experiments.data import cache_folder, images
 from discrax.core.target import Target
 
 
-def bernoulli(num_sites: int, low: float, seed: int = 0) -> Target:
+def probabilities(num_sites: int, low: float, seed: int = 0) -> np.ndarray:
     """p_i uniform on [low, 1 - low]."""
-    return targets.Bernoulli(np.random.default_rng(seed).uniform(low, 1 - low, num_sites))
+    return np.random.default_rng(seed).uniform(low, 1 - low, num_sites)
+
+
+def bernoulli(num_sites: int, low: float, seed: int = 0) -> Target:
+    """Independent bits with random `probabilities`."""
+    return targets.Bernoulli(probabilities(num_sites, low, seed))
 
 
 def disc(side: int, radius: float) -> np.ndarray:

@@ -5,8 +5,9 @@
     above, below   otherwise, whichever is better
 
 The error of ours is that of `rows.mean_of`, that of print that of `printed`, and of an ESS the spread over reference
-states, for print has one. Where the error of ours is not known there is no verdict. What is outside has a cause that
-was tested (a note with a test), or is unexplained. Cells whose chains are too short are not compared.
+states, for print has one, as it has one of random instances (`Table.instance_spread`). Where the error of ours is not
+known there is no verdict. What is outside has a cause that was tested (a note with a test), or is unexplained. Cells
+whose chains are too short are not compared.
 
     ratio = factor(labels) * ours / print        (the inverse where smaller is better)
 """
@@ -81,6 +82,7 @@ class Grid:
     columns: tuple[tuple[str, ...], ...]
     lines: tuple[Line, ...]
     footnotes: tuple[str, ...] = field(default=())
+    lengths: tuple[str, ...] = field(default=())  # of each column: steps kept a chain, and chains; () where unknown
 
     @property
     def entries(self) -> list[Entry]:
@@ -149,8 +151,24 @@ def make_grid(table: Table, rows: Sequence[Row]) -> Grid:
             reference = match_printed(print_rows, table.metric, labels) if print_rows else None
             entries.append(_entry(table, place, labels, reference, footnotes))
         shown.append(Line(head, tuple(entries), line in printed_lines))
-    inside = table.columns, tuple(columns.values()), tuple(shown), tuple(footnotes)
+    lengths = _lengths(rows, {row["cell"] for row in ours}, table.columns, list(columns))
+    inside = table.columns, tuple(columns.values()), tuple(shown), tuple(footnotes), lengths
     return Grid(table.title, table.metric, table.compares, bool(print_rows), *inside)
+
+
+def _lengths(rows: Sequence[Row], cells: set[str], names: Sequence[str], columns: Sequence[Key]) -> tuple[str, ...]:
+    """How many steps the chains of each column's cells were, and how many chains; () where no cell says it."""
+    found = group_by(
+        (row for row in rows if row["cell"] in cells and row["metric"] in ("num_steps", "num_chains")),
+        lambda row: (_key(row["labels"], names), row["metric"]),
+    )
+
+    def between(column: Key, metric: str) -> str:
+        values = {row["value"] for row in found.get((column, metric), [])}
+        return "-".join(f"{value:,.0f}" for value in sorted({min(values), max(values)})) if values else ""
+
+    parts = [(between(column, "num_steps"), between(column, "num_chains")) for column in columns]
+    return tuple(" × ".join(part) if all(part) else "-" for part in parts) if any(map(all, parts)) else ()
 
 
 def _belongs(row: Row, table: Table, print_rows: Sequence[Row], print_names: Sequence[str]) -> bool:
@@ -204,6 +222,10 @@ def _entry(
         return Entry("too short", times=mean.times, **known)
     if reference and reference["error"] is not None:
         known["paper_error"] = math.hypot(reference["error"], factor * reference_std(found))
+        if table.instance_spread is not None:  # ours is one more draw, unless several are averaged
+            draws = 2 if mean.count == 1 else 1
+            spread = math.sqrt(draws) * table.instance_spread(dict(labels)) * reference["value"]
+            known["paper_error"] = math.hypot(known["paper_error"], spread)
     known["ratio"] = _ratio(ours, printed.get("paper"), table.smaller_is_better)
     if reference is None or reference["value"] is None or not table.compares:
         return Entry("ok", **known)

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from statistics import NormalDist
+from statistics import fmean
 
 import matplotlib
 import numpy as np
@@ -12,38 +12,41 @@ from discrax.bench.plan.rows import Mean, Row
 from discrax.bench.report import axes
 from discrax.bench.report.axes import Options
 from discrax.bench.report.looks import COLOURS, INK, words
+from discrax.exact import Scaling, best_exponent
 
-_RATES = {"lbp": 0.574, "rwm": 0.234}
+POWERS = {"lbp_unit": 3 / 2, "rwm_unit": 1 / 2}  # of `exact.Scaling`, by the metric that its unit is
 
 
 def efficiency(rows: Sequence[Row], options: Options) -> Figure | None:
-    """A metric `y` against the acceptance rate, one point a run; `theory`: "lbp", "rwm", or (sampler, theory) pairs;
-    `optimum`: a rate to mark, besides that of the theory.
+    """A metric `y`, the jump distance ("EJD") or the number of sites changed ("scale"), against the acceptance rate.
 
-    lbp: a = 2 Phi(-l^{3/2} / 2), EJD = a l; best at a = 0.574.   rwm: a = 2 Phi(-sqrt(z) / 2), EJD = a z; at 0.234.
-    The curve is scaled so that its maximum is that of a cubic through the points.
+    One point a run, and beside them what theory expects, where the runs have estimated the unit of `exact.Scaling`
+    ("lbp_unit" of paths, "rwm_unit" of walks). Nothing of the curve is fitted to the points.
     """
     y = options.get("y", "EJD")
     rates = {row["cell"]: row["value"] for row in axes.select(rows, "acceptance")}
+    units = {row["cell"]: Scaling(row["value"], POWERS[row["metric"]]) for row in rows if row["metric"] in POWERS}
     rows = [row for row in axes.select(rows, y) if row["cell"] in rates]
     if not rows:
         return None
     figure, panels = axes.make_canvas(axes.group_by_panel(rows, options), options)
     for ax, group in panels:
-        marked = {float(options["optimum"])} if "optimum" in options else set()
+        marked = set()
         for name, members in axes.group_by_hue(group, options).items():
             look = options["palette"][name]
             points = axes.mean_by(members, lambda row: rates[row["cell"]])
             axes.record(options, ax.get_title(), name, points)
             rate, value = np.array([(rate, mean.value) for rate, mean in points.items()]).T
             ax.plot(rate, value, look.marker, color=look.colour, mfc=look.fill, ms=4.5, alpha=0.9, label=name, mew=1.1)
-            theory = _theory_of(options, members[0]["labels"].get("sampler", ""))
-            if theory:
-                a = np.linspace(0.004, 0.996, 200)
-                shape = expected(theory, a)
-                shape = shape * _smooth_maximum(rate, value) / shape.max()
-                ax.plot(a, shape, color=look.colour, lw=1.2, alpha=0.8, ls="--" if look.is_hollow else "-")
-                marked.add(_RATES[theory])
+            theory = _mean_scaling([units[row["cell"]] for row in members if row["cell"] in units])
+            if theory is not None:
+                a = np.linspace(0.05, 0.99, 95)
+                expected = theory.jump(a) if y == "EJD" else theory.path_length(a)
+                ax.plot(a, expected, color=look.colour, lw=1.2, alpha=0.8, ls="--" if look.is_hollow else "-")
+                told = {round(float(at), 2): Mean(float(each)) for at, each in zip(a, expected, strict=True)}
+                told = dict(list(told.items())[5::10])
+                axes.record(options, ax.get_title(), f"{name}, theory", told)
+                marked.add(round(theory.optimum.acceptance, 3))
         for rate in sorted(marked):
             ax.axvline(rate, color=INK, lw=0.8, ls=(0, (4, 3)), alpha=0.6, label=f"{rate:g}, best in theory")
         ax.set_xlim(0, 1)
@@ -51,16 +54,13 @@ def efficiency(rows: Sequence[Row], options: Options) -> Figure | None:
             axes.set_log_axis(ax, "y")
             ax.set_ylim(bottom=min(row["value"] for row in group) / 2)
         else:
-            ax.set_ylim(bottom=0)
+            ax.set_ylim(0, 1.5 * max(row["value"] for row in group))  # a theory that is far off leaves the picture
     return axes.finish(figure, options, "acceptance rate", words(y))
 
 
-def expected(theory: str, rate: np.ndarray) -> np.ndarray:
-    """The efficiency that theory expects at an acceptance rate, up to a factor."""
-    if theory not in _RATES:
-        raise ValueError(f"A theory is one of {', '.join(_RATES)}, but got {theory!r}.")
-    depth = np.array([-2 * NormalDist().inv_cdf(a / 2) for a in rate])  # l^{3/2}, or sqrt(z)
-    return rate * depth ** (2 / 3 if theory == "lbp" else 2)
+def _mean_scaling(found: Sequence[Scaling]) -> Scaling | None:
+    """That of the mean unit of some runs; None where there is none."""
+    return Scaling(fmean(each.unit for each in found), found[0].power) if found else None
 
 
 def slopes(rows: Sequence[Row], options: Options) -> Figure | None:
@@ -167,11 +167,6 @@ def weights(rows: Sequence[Row], options: Options) -> Figure | None:
     return figure
 
 
-def best_exponent(r: np.ndarray) -> np.ndarray:
-    """alpha(r) = (r - 2 + sqrt(r^2 + 4)) / (2 r), written so that it keeps its digits for small r."""
-    return 0.5 + 0.5 * r / (np.sqrt(r**2 + 4) + 2)
-
-
 def fit_sigma0(sigma: Sequence[float], alpha: Sequence[float]) -> float:
     """The sigma0 whose curve is nearest to the best exponents, by least squares on a fine grid."""
     if not sigma:
@@ -179,15 +174,3 @@ def fit_sigma0(sigma: Sequence[float], alpha: Sequence[float]) -> float:
     candidates = np.logspace(math.log10(min(sigma)) - 2, math.log10(max(sigma)) + 2, 801)
     misfit = (best_exponent(np.array(sigma)[None] / candidates[:, None]) - np.array(alpha)[None]) ** 2
     return float(candidates[np.argmin(misfit.sum(1))])
-
-
-def _smooth_maximum(x: np.ndarray, y: np.ndarray) -> float:
-    if len(np.unique(x)) < 5:
-        return float(y.max())
-    fit = np.polynomial.Polynomial.fit(x, y, 3)
-    return float(fit(np.linspace(x.min(), x.max(), 200)).max())
-
-
-def _theory_of(options: Options, sampler: str) -> str | None:
-    theory = options.get("theory")
-    return theory if theory is None or isinstance(theory, str) else dict(theory).get(sampler)

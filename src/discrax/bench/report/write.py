@@ -197,13 +197,14 @@ def to_markdown(document: Document) -> str:
 _HOW = (
     f"Within: at most {BEYOND_CHANCE:g} standard errors of the difference from print. ± is the standard error of ours, "
     "over chains, instances or seeds. Print has the error that it prints, or half of its last digit; an ESS in print "
-    "also that of one reference state."
+    "also that of one reference state, and where instances are random that of having one of them."
 )
 
 
 def _grid_parts(grid: Grid) -> list[str]:
     heads = ("sampler", *(_column(grid, column) for column in grid.columns))
-    lines = ((" ".join(filter(None, line.head)), *map(_place, line.entries)) for line in grid.lines)
+    lines = [(" ".join(filter(None, line.head)), *map(_place, line.entries)) for line in grid.lines]
+    lines += [("steps kept × chains", *grid.lengths)] if grid.lengths else []
     parts = [f"{grid.metric}: ours / paper / ratio" if grid.has_print else grid.metric, markdown_table(heads, lines)]
     if grid.footnotes:
         parts.append("\n".join(f"{place}. {text}" for place, text in enumerate(grid.footnotes, 1)))
