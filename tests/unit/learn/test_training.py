@@ -258,12 +258,6 @@ def test_bad_input(data, settings, sentence):
         pcd(KEY, untrained(), data, progress=False, **settings)
 
 
-@pytest.mark.parametrize("name", ["persistent", "reshuffle"])
-def test_a_flag_is_true_or_false(name):
-    with pytest.raises(TypeError, match=f"{name} must be True or False, but got 'no'"):
-        pcd(KEY, untrained(), DATA, progress=False, **{name: "no"})
-
-
 def test_nothing_to_resume(tmp_path):
     with pytest.raises(ValueError, match="no checkpoint to resume from"):
         pcd(KEY, untrained(), DATA, out=tmp_path / "none", resume=True, **SHORT)
