@@ -132,6 +132,8 @@ def pcd(
     key = random.as_threefry(key)
     inputs.check_counts(num_steps=num_steps, num_updates=num_updates, batch_size=batch_size, buffer_size=buffer_size,
                  every=every, save_every=save_every)  # fmt: skip
+    for name, flag in (("persistent", persistent), ("reshuffle", reshuffle)):
+        checks.yes_or_no(name, flag)
     ema = checks.number("ema, a decay,", ema, least=0, below=1)
     l1, weight_decay = checks.number("l1", l1, least=0), checks.number("weight_decay", weight_decay, least=0)
     optimiser = inputs.adam(learning_rate) if optimiser is None else optimiser

@@ -9,7 +9,8 @@
   rejected (Algorithm 3 as printed goes up either way).
 - `StepSearch` (Rhodes and Gutmann, 2022): five values of one knob, then nine around the best of them.
 - `GammaRule` (the same): the multiple gamma of a preconditioner keeps changing in one direction while the jump grows
-  and turns round when it falls; the change delta = 0.25 decays by 0.99 per window.
+  and turns round when it falls; the change delta = 0.25 decays by 0.99 per window. The printed rule takes
+  gamma (1 + delta) for an increase below -1 too, where it is none, and never gets far below; here it is a decrease.
 """
 
 from typing import Any, ClassVar, NamedTuple
