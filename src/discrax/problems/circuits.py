@@ -128,11 +128,12 @@ class ApproximateCircuit(BatchRatios):
     ) -> Float[np.ndarray, " placements"]:
         """The mean error of each placement over the same draws."""
         placements = np.asarray(placements, self.space.dtype)
-        count = math.ceil(len(placements) / _PLACEMENTS_AT_ONCE) * _PLACEMENTS_AT_ONCE
+        at_once = min(_PLACEMENTS_AT_ONCE, len(placements))
+        count = math.ceil(len(placements) / at_once) * at_once
         padded = jnp.asarray(np.resize(placements, (count, self.num_units)))
         whole("num_draws", num_draws, least=1, most=_MOST_DRAWS)
         arguments = (self, padded, random.as_threefry(key_of(whole("seed", seed))))
-        program, _ = compiled(_expected_errors, arguments, {"num_draws": num_draws})
+        program, _ = compiled(_expected_errors, arguments, {"num_draws": num_draws, "at_once": at_once})
         return np.asarray(program(arguments), np.float64)[: len(placements)]
 
     def optimum(self, num_draws: int = 16_384, seed: int = 0) -> tuple[Integer[np.ndarray, " units"], float]:
@@ -162,7 +163,12 @@ class ApproximateCircuit(BatchRatios):
 
 
 def _expected_errors(
-    circuit: ApproximateCircuit, placements: Integer[Array, "placements units"], key: PRNGKeyArray, *, num_draws: int
+    circuit: ApproximateCircuit,
+    placements: Integer[Array, "placements units"],
+    key: PRNGKeyArray,
+    *,
+    num_draws: int,
+    at_once: int,
 ) -> Float[Array, " placements"]:
     xi = _draw(key, num_draws)
 
@@ -170,7 +176,7 @@ def _expected_errors(
         taken = jnp.any(is_level(some, NUM_NODES), axis=-2)
         return jnp.mean(circuit._errors(taken, xi), axis=-1)
 
-    blocks = placements.reshape(-1, _PLACEMENTS_AT_ONCE, placements.shape[-1])
+    blocks = placements.reshape(-1, at_once, placements.shape[-1])
     return jax.lax.map(of_some, blocks).reshape(-1)
 
 

@@ -5,8 +5,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from discrax import samplers
 from discrax.bench.experiments import stochastic_costs, stochastic_sampling
 from discrax.bench.plan.cell import Budget, Cell, call
+from discrax.samplers.schedules import Exponential
 
 
 def test_the_largest_rhat_is_that_of_the_site_that_mixes_worst():
@@ -47,3 +49,14 @@ def test_a_tree_may_come_in_any_order():
         for place in range(first, above):
             assert parents[order[place]] == order[above + (place - first) // 2]
     assert not np.array_equal(order, np.arange(15))
+
+
+@pytest.mark.slow
+def test_a_fixed_time_jumps_as_far_as_sgdld_in_all():
+    target = stochastic_sampling.regression(0, 500, 4, 50)
+    cell = Cell((("sampler", "noP"),), call("x:y"), call("discrax.samplers:sgdld"), Budget(20, 0, 300))
+    kernel = stochastic_sampling._fixed_time(cell, target, 0.3)
+    jump = stochastic_sampling._run(cell, target, kernel, 5).stats["jump"].mean()
+    assert jump == pytest.approx(0.3, rel=0.25)
+    late = samplers.sgdld(Exponential(float(kernel.schedule.log_value) + 3), polyak=False, moves="one")
+    assert stochastic_sampling._run(cell, target, late, 5).stats["jump"].mean() > 1.2 * jump

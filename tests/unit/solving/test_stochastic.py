@@ -181,9 +181,13 @@ def test_cells_of_facilities():
     assert 1 <= found["num_open"] <= 3
 
 
+def few_circuits():
+    return tuple(ApproximateCircuit.simulated(seed, 2, batch_size=16) for seed in range(4))
+
+
 @pytest.mark.slow
 def test_cells_of_circuits():
-    target = call("discrax.bench.experiments.stochastic_costs:circuits", count=4, num_units=2, batch_size=16)
+    target = call(f"{__name__}:few_circuits")
     found = {}
     for name in ("place", "best_placements", "random_placements"):
         sampler = call(
@@ -191,24 +195,25 @@ def test_cells_of_circuits():
         )
         measure = call(f"discrax.bench.experiments.stochastic_costs:{name}")
         found[name] = numbers_of(Cell((("sampler", name),), target, sampler, Budget(1, 0, 200), measure=measure))
-    assert found["best_placements"]["over_optimum_percent"] == 0
-    assert 0 <= found["place"]["over_optimum_percent"] < 30
-    assert found["random_placements"]["over_optimum_percent"] > 60
+    best, placed, mean = (found[name]["relative_error"] for name in ("best_placements", "place", "random_placements"))
+    assert best <= placed < 1.3 * best
+    assert mean > 1.6 * best
     assert found["place"]["instances"] == 4
 
 
 def test_highs_stands_in_the_lines_of_gurobi():
     (suite,) = find("sgdld/table01")
     cells = [cell for cell in suite.cells(Size.DEFAULT) if cell.label("size") == "15x30"]
-    assert len(cells) == 5 * 6
+    assert len(cells) == 4 * 5 * 6  # laws of demands, instances and methods
     rows = [
-        {"labels": dict(cell.labels), "metric": "cost", "value": 8000.0 + 100 * cell.seed, "seed": cell.seed}
+        {"labels": dict(cell.labels), "metric": "cost", "value": 9000.0 + 100 * cell.seed, "seed": cell.seed}
         | {"cell": cell.id, "x": None, "std": None, "status": "ok", "error": None}
         for cell in cells
     ]
     for row in rows:
         row["value"] *= 1.05 if row["labels"]["sampler"] == "SLS" else 1.0
-    costs, beside, _ = (make_grid(table, rows) for table in suite.exhibits)
+        row["value"] *= 1.0 if row["labels"]["demands"] == "Bernoulli 0.5" else 2.0  # is not beside print
+    costs, beside, _, _ = (make_grid(table, rows) for table in suite.exhibits)
     entries = {line.head: line.entries[0] for line in costs.lines}
     assert entries[("Gurobi(8)",)].ours == pytest.approx(9200)
     assert entries[("Gurobi(8)",)].paper == 10418

@@ -9,8 +9,8 @@ evaluated on others, as the samplers' placements are.
 
 The paper prints two schedules that contradict each other, h = max((3 / (10 + t))^(1/2), 0.1), which begins at 0.55, and
 "from 2.0 to 0.1"; both have rows. It does not say how many draws of inputs and errors an evaluation of f is the mean
-of; there are rows with 16 and with one. A step evaluates all swaps, so that 200 steps take 7,400 evaluations with 3
-units, 10,200 with 5 and 11,400 with 8, about the 10,000 of the paper.
+of; there are rows with 16, with one and with 64. A step evaluates all swaps, so that 200 steps take 7,400 evaluations
+with 3 units, 10,200 with 5 and 11,400 with 8, about the 10,000 of the paper.
 """
 
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ def _methods() -> Iterator[tuple[str, int, Call, Call]]:
     """Name, draws of an evaluation, sampler and measure."""
     place = call(f"{_COSTS}:place")
     for schedule, scale in (("", 3.0), (", h from 2", 40.0)):
-        for draws, batch in (("", 16), (", one draw", 1)):
+        for draws, batch in (("", 16), (", one draw", 1), (", 64 draws", 64)):
             for name, cache in (("SGDLD", True), ("SGDLD-noC", False)):
                 sampler = call(f"{_COSTS}:placement_sampler", cache=cache, scale=scale)
                 yield f"{name}{schedule}{draws}", batch, sampler, place

@@ -230,7 +230,6 @@ def noise(size: Size) -> Iterator[Cell]:
     "sgdld/control-variates",
     "what control variates around the mode buy: the same mini-batches with and without them, in 18 coefficients",
     *_ERROR[:2],
-    unequal=_ROWS,
 )
 def control_variates(size: Size) -> Iterator[Cell]:
     for batch in (20, 100) if size is Size.QUICK else (25, 100, 625):
