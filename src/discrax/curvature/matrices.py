@@ -58,6 +58,11 @@ def plus_diagonal(W: Any, values: np.ndarray) -> Any:
     return W + (np.diag(values) if isinstance(W, np.ndarray) else import_solver("scipy.sparse").diags_array(values))
 
 
+def diagonal_matrix(values: np.ndarray) -> Any:
+    """A sparse matrix with these numbers on its diagonal."""
+    return import_solver("scipy.sparse").diags_array(values).tocsr()
+
+
 def smallest_eigenvalue(W: Any, accuracy: float = 1e-6) -> tuple[float, float]:
     """Bounds, no further apart than `accuracy`, of the smallest eigenvalue of a W with eigenvalues in [-1, 2].
 

@@ -44,7 +44,7 @@ from discrax.core.target import ExactRatios, Target, offered
 from discrax.curvature.build import build_metric
 from discrax.curvature.diagonal import TIES
 from discrax.curvature.hessian import LARGEST, Hessian, find_hessian
-from discrax.curvature.matrices import checked_matrix
+from discrax.curvature.matrices import checked_matrix, diagonal_matrix
 from discrax.curvature.metric import Isotropic, Metric, Spectral
 from discrax.samplers.balancing import Power
 from discrax.samplers.factorised import Logits, factorised_step
@@ -255,9 +255,7 @@ def ab_diagonal(sigma: float = 0.1, alpha: float = 0.5, W: Any = None, ratios: s
     `ab_shift`. It is what gradients lack: exact ratios hold it already.
     """
     if W is not None and not isinstance(W, str) and np.ndim(W) == 1 and not hasattr(W, "tocoo"):
-        from scipy.sparse import diags_array
-
-        W = diags_array(real_array("W", W)).tocsr()
+        W = diagonal_matrix(real_array("W", W))
     return AnyScale("diagonal", sigma, alpha, W, ratios)
 
 
