@@ -195,7 +195,7 @@ def test_numpy_integers_are_whole_numbers(monkeypatch, run_module):
 UNKNOWN = {
     "sampler": (
         lambda: sample(sampler="pass"),
-        ["Unknown sampler 'pass'", "Did you mean 'pas'", "Known: ab_first, ab_max"],
+        ["Unknown sampler 'pass'", "Did you mean 'pas'", "Known: ab_diagonal, ab_first, ab_max"],
     ),
     "capitals": (lambda: sample(sampler="DMALA"), ["Unknown sampler 'DMALA'", "dmala"]),
     "weight": (

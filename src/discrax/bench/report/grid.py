@@ -13,7 +13,7 @@ whose chains are too short are not compared.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
@@ -151,15 +151,17 @@ def make_grid(table: Table, rows: Sequence[Row]) -> Grid:
             reference = match_printed(print_rows, table.metric, labels) if print_rows else None
             entries.append(_entry(table, place, labels, reference, footnotes))
         shown.append(Line(head, tuple(entries), line in printed_lines))
-    lengths = _lengths(rows, {row["cell"] for row in ours}, table.columns, list(columns))
+    lengths = _lengths(rows, {row.get("cell") for row in ours}, table.columns, list(columns))
     inside = table.columns, tuple(columns.values()), tuple(shown), tuple(footnotes), lengths
     return Grid(table.title, table.metric, table.compares, bool(print_rows), *inside)
 
 
-def _lengths(rows: Sequence[Row], cells: set[str], names: Sequence[str], columns: Sequence[Key]) -> tuple[str, ...]:
+def _lengths(
+    rows: Sequence[Row], cells: Set[str | None], names: Sequence[str], columns: Sequence[Key]
+) -> tuple[str, ...]:
     """How many steps the chains of each column's cells were, and how many chains; () where no cell says it."""
     found = group_by(
-        (row for row in rows if row["cell"] in cells and row["metric"] in ("num_steps", "num_chains")),
+        (row for row in rows if row.get("cell") in cells and row["metric"] in ("num_steps", "num_chains")),
         lambda row: (_key(row["labels"], names), row["metric"]),
     )
 
