@@ -7,6 +7,8 @@ import pytest
 
 from discrax.bench.execute import run
 from discrax.bench.execute.cells import run_cells, shape_key
+from discrax.bench.execute.clusters import Slurm
+from discrax.bench.execute.executors import InProcess, Pool
 from discrax.bench.execute.run import plan
 from discrax.bench.execute.samplers import parse_samplers
 from discrax.bench.experiments.ess import scalars
@@ -166,3 +168,9 @@ def test_batches_of_workers_that_share_a_gpu_are_smaller(monkeypatch):
     monkeypatch.setattr(run.jax, "default_backend", lambda: "gpu")
     for num_sharing, size in ((1, 8), (4, 2), (100, 1)):
         assert {len(job[0]) for job in plan(cells, together=True, in_process=True, num_sharing=num_sharing)} == {size}
+
+
+def test_who_shares_a_device():
+    assert InProcess(3).num_sharing == Pool(3).num_sharing == 3
+    assert Pool(2, gpus=("0", "1")).num_sharing == 1
+    assert not hasattr(Slurm, "num_sharing")  # each has a machine of its own

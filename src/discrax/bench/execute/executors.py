@@ -39,7 +39,7 @@ class InProcess(Executor):
     name = "in-process"
 
     def __init__(self, workers: int = 1):
-        self.workers = workers
+        self.workers = self.num_sharing = workers  # jobs that one device works on at a time
 
     def run(self, work: Work, jobs: Sequence[Job]) -> Generator[Done, None, None]:
         if self.workers == 1:
@@ -72,6 +72,7 @@ class Pool(Executor):
 
     def __init__(self, workers: int = 1, gpus: Sequence[str] = ()):
         self.workers, self.gpus = workers, tuple(gpus)
+        self.num_sharing = 1 if self.gpus else workers
         if self.gpus:
             self.workers = len(self.gpus)
             os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # this process plans, and needs little

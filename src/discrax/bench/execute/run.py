@@ -23,7 +23,7 @@ import jax
 from discrax.bench.execute import store
 from discrax.bench.execute.cells import BEGUN, begun_folder, run_cells, shape_key
 from discrax.bench.execute.display import Display
-from discrax.bench.execute.executors import Executor, InProcess, Pool, get_executor
+from discrax.bench.execute.executors import Executor, get_executor
 from discrax.bench.execute.program import program_of
 from discrax.bench.execute.request import Request, make_request, requests_of
 from discrax.bench.execute.small_targets import prove
@@ -121,7 +121,9 @@ def run_suites(
                 find_aside = partial(cells_aside, folder, cells, of_any_program=if_changed == "keep")
                 aside = {cell.id for cell in find_aside()} - set(done)
                 jobs = _remaining_jobs(
-                    plan(cells, together, executor.name == "in-process", _num_sharing(executor)), done, aside
+                    plan(cells, together, executor.name == "in-process", getattr(executor, "num_sharing", 1)),
+                    done,
+                    aside,
                 )
             _write_about(folder, requests)
             is_alone = executor.name == "in-process" and getattr(executor, "workers", 1) == 1
@@ -267,11 +269,6 @@ def plan(cells: Iterable[Cell], together: bool, in_process: bool, num_sharing: i
     for batch in batches:
         jobs.setdefault((batch[0].target.address, batch[0].sampler, batch[0].budget), []).append(batch)
     return [tuple(job) for job in jobs.values()]
-
-
-def _num_sharing(executor: Executor) -> int:
-    """How many workers share the first GPU."""
-    return 1 if getattr(executor, "gpus", ()) or not isinstance(executor, InProcess | Pool) else executor.workers
 
 
 class Outcome(NamedTuple):
