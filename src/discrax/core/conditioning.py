@@ -24,9 +24,9 @@ def freeze_sites(space: AnySpace, known: ArrayLike, codes: ArrayLike) -> AnySpac
         )
     levels = space.num_levels if space.counts is None else np.asarray(space.counts)
     mask, codes = as_array("known", known), as_array("codes", codes)
-    if mask.shape == codes.shape == space.shape and mask.dtype == np.bool_:
+    if mask.shape == codes.shape and mask.dtype == np.bool_ and np.issubdtype(codes.dtype, np.integer):
         codes = np.where(mask, codes, 0)  # what stands where nothing is known means nothing
-    made = freeze(space.shape, levels, mask, codes)
+    made = freeze(space.shape, levels, mask, codes, called=("known", "codes"))
     if space.frozen is not None:
         before, held = np.asarray(space.frozen.mask), np.asarray(space.frozen.codes)
         if np.any((codes != held)[mask & before]):

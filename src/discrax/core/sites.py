@@ -63,25 +63,26 @@ class Frozen(eqx.Module):
 
 
 def freeze(
-    shape: tuple[int, ...], num_levels: int | np.ndarray, mask: ArrayLike | None, codes: ArrayLike | None
-) -> Frozen | None:
+    shape: tuple[int, ...], num_levels: int | np.ndarray, mask: ArrayLike | None, codes: ArrayLike | None,
+    called: tuple[str, str] = ("frozen", "frozen_codes"),
+) -> Frozen | None:  # fmt: skip
     """What a space keeps of its arguments `frozen` and `frozen_codes`; `num_levels` may be one per site."""
     if mask is None:
         if codes is not None:
             raise ValueError("frozen_codes was given without `frozen`, the mask of the sites it holds for.")
         return None
-    mask = as_array("frozen", mask)
+    mask, (name, name_of_codes) = as_array(called[0], mask), called
     if mask.shape != shape or mask.dtype != np.bool_:
-        raise ValueError(f"frozen must be a boolean mask of shape {shape}, but got {mask.dtype} of shape {mask.shape}.")
+        raise ValueError(f"{name} must be a boolean mask of shape {shape}, but got {mask.dtype} of shape {mask.shape}.")
     if mask.all():
         raise ValueError("All sites are frozen: there is nothing to sample.")
-    codes = np.zeros(shape, np.int64) if codes is None else as_array("frozen_codes", codes)
+    codes = np.zeros(shape, np.int64) if codes is None else as_array(name_of_codes, codes)
     if not np.issubdtype(codes.dtype, np.integer):
-        raise ValueError(f"frozen_codes must hold integer codes, but got an array of {codes.dtype}.")
+        raise ValueError(f"{name_of_codes} must hold integer codes, but got an array of {codes.dtype}.")
     if codes.shape != shape or ((codes < 0) | (codes >= num_levels)).any():
         came = f"shape {codes.shape}" if codes.shape != shape else f"codes {codes.min()}..{codes.max()}"
         most = f"0..{num_levels - 1}" if np.ndim(num_levels) == 0 else "the levels of their sites"
-        raise ValueError(f"frozen_codes must have shape {shape} and codes in {most}, but got {came}.")
+        raise ValueError(f"{name_of_codes} must have shape {shape} and codes in {most}, but got {came}.")
     order = np.argsort(mask.reshape(-1), kind="stable")
     return Frozen(
         jnp.asarray(mask),

@@ -52,9 +52,10 @@ def test_a_target_within_another_is_conditioned_with_it():
     ("known", "codes", "sentence"),
     [
         (np.ones(4, bool), np.zeros(4, int), "All sites are frozen"),
-        (KNOWN[:2], CODES, "boolean mask of shape"),
+        (KNOWN[:2], CODES, "known must be a boolean mask of shape"),
         (KNOWN, np.full(4, 2), "codes in 0..1"),
-        (KNOWN, np.zeros(4), "integer codes"),
+        (KNOWN, np.zeros(4), "codes must hold integer codes"),
+        (KNOWN, ["x"] * 4, "codes must hold integer codes"),
         (np.arange(4), CODES, "boolean mask"),
     ],
 )
