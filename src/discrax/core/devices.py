@@ -180,7 +180,8 @@ def run_on_each(*arguments: Any, function: Callable, mesh: Mesh, takes: tuple, g
         out_specs=_specs(gives),
         check_vma=False,  # that what has no axis of chains stays the same everywhere: it comes of the same numbers
     )
-    return eqx.combine(program(arrays), returned["static"])
+    with jax.sharding.use_abstract_mesh(mesh.abstract_mesh):  # others set one for all of JAX (NetKet does)
+        return eqx.combine(program(arrays), returned["static"])
 
 
 def _map_axes(function: Callable[[Any, int | None], Any], axes: Any, tree: Any) -> Any:

@@ -124,3 +124,13 @@ def test_a_list_of_one_device_is_a_mesh_of_chains():
     found = find_devices(jax.devices()[:1], SPACE, 4)
     assert dict(found.mesh.shape) == {"chains": 1}
     assert find_devices(None, SPACE, 4) is None
+
+
+def test_a_mesh_that_others_set_for_all_of_jax_changes_nothing():
+    """As NetKet does when it is imported; first, so that the program is not there already."""
+    given = {"num_chains": 2, "num_warmup": 5, "num_samples": 5, "devices": jax.devices()[:1]}
+    target = dx.targets.Ising.lattice((2, 2), coupling=0.3)
+    with jax.set_mesh(jax.make_mesh((1,), ("S",), axis_types=(jax.sharding.AxisType.Auto,), devices=jax.devices()[:1])):
+        beside = dx.sample(jax.random.key(0), target, "rwm", **given)
+    alone = dx.sample(jax.random.key(0), target, "rwm", **given)
+    assert np.array_equal(alone.draws, beside.draws)
