@@ -52,14 +52,15 @@ def build(folder: Path) -> Path:
 
 def try_extra(extra: str, wheel: Path, python: str, constraints: list[str], folder: Path) -> str:
     """Installs the wheel with an extra in a new environment and runs its smoke test; says how many packages it took."""
-    run(python, "-m", "venv", folder / "env", cwd=folder)
+    uv = (sys.executable, "-m", "uv")  # as pip, but links what it has fetched before: 3 seconds where pip needs 30
+    run(*uv, "venv", "--python", python, folder / "env", cwd=folder)
     (folder / "constraints.txt").write_text("\n".join(constraints))
     inside = folder / "env" / "bin" / "python"
-    what = wheel if extra == "core" else f"{wheel}[{extra}]"
-    pip = (inside, "-m", "pip", "--disable-pip-version-check")
-    run(*pip, "install", "--quiet", "--constraint", folder / "constraints.txt", what, cwd=folder)
-    run(*pip, "check", cwd=folder)
-    packages = run(*pip, "list", "--format=freeze", cwd=folder).splitlines()
+    what = f"discrax{'' if extra == 'core' else f'[{extra}]'} @ {wheel.as_uri()}"
+    pip = (*uv, "pip")
+    run(*pip, "install", "--python", inside, "--constraint", folder / "constraints.txt", what, cwd=folder)
+    run(*pip, "check", "--python", inside, cwd=folder)
+    packages = run(*pip, "freeze", "--python", inside, cwd=folder).splitlines()
     run(inside, "-I", HERE / "smoke.py", extra, cwd=folder)
     return f"{len(packages)} packages"
 
