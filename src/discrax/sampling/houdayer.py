@@ -73,7 +73,7 @@ def clusters_of(
     neighbours: Neighbours, differs: Bool[Array, "rungs n"], starts: Int[Array, " rungs"]
 ) -> Bool[Array, "rungs n"]:
     """The sites that are connected with the start, at each rung: it spreads until nothing is added anywhere."""
-    first = differs & (jnp.arange(differs.shape[1]) == starts[:, None])
+    first = differs & (jnp.arange(differs.shape[1])[None] == starts[:, None])
 
     def spread(carry: tuple[Any, Any]) -> tuple[Any, Any]:
         is_in, _ = carry

@@ -1,6 +1,7 @@
 """`Ladder`: how a run is tempered, checked before anything is compiled, and made into a kernel."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -9,7 +10,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
-from numpy.typing import ArrayLike
 
 from discrax.core import random
 from discrax.core.checks import describe, real_array, whole, yes_or_no
@@ -50,7 +50,7 @@ class Ladder:
     """
 
     num_rungs: int | str = "auto"
-    betas: ArrayLike | None = None
+    betas: Sequence[float] | Array | np.ndarray | None = None
     reference: Target | None = None
     num_steps: int = 1
     clusters: bool = False
@@ -73,7 +73,7 @@ class Ladder:
         if self.betas is not None:
             object.__setattr__(self, "betas", self._checked_betas(self.betas))
 
-    def _checked_betas(self, betas: ArrayLike) -> tuple[float, ...]:
+    def _checked_betas(self, betas: Any) -> tuple[float, ...]:
         given = real_array("betas", betas)
         if given.ndim != 1 or len(given) < 2:
             raise ValueError(f"betas must be two or more numbers, but have shape {given.shape}.")
@@ -171,8 +171,7 @@ def _log_first(reference: Target | None, target: Target) -> float:
     allows.
     """
     space = target.space
-    x = jax.vmap(space.random)(random.split(random.as_threefry(jax.random.key(0)), _TRIED))
-    first, last = (None if law is None else np.asarray(_values(law, x)) for law in (reference, target))
+    first, last = (None if each is None else np.asarray(each) for each in _values((reference, target)))
     for what, values in (("log_prob of the reference", first), ("log_prob of the target", last)):
         if values is not None and (np.isnan(values) | np.isposinf(values)).any():
             raise ValueError(
@@ -193,5 +192,8 @@ def _log_first(reference: Target | None, target: Target) -> float:
 
 
 @eqx.filter_jit
-def _values(law: Target, x: Array) -> Array:
-    return jax.vmap(lambda x: law.log_prob(law.space.embed(x)))(x)
+def _values(laws: tuple[Target | None, Target]) -> list[Float[Array, " states"] | None]:
+    """Of laws of one space at random states."""
+    space = laws[1].space
+    x = jax.vmap(space.random)(random.split(jax.random.key(0), _TRIED))
+    return [None if law is None else jax.vmap(lambda x, law=law: law.log_prob(space.embed(x)))(x) for law in laws]

@@ -13,6 +13,7 @@ the beginning after each round, since a rung that has moved wants another scale.
 """
 
 import math
+from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -25,6 +26,7 @@ from jaxtyping import Array, Float, Int32
 from discrax.core.driver import Adapter
 from discrax.core.kernel import Info, State, replaced
 from discrax.core.target import Target
+from discrax.sampling.stacking import split, stack
 from discrax.sampling.tempering import Rungs, Tempering
 
 _ROUNDS = 6  # of placement, the last of which ends in the middle of warm-up
@@ -49,9 +51,16 @@ class LadderReport(NamedTuple):
         return f"{placed}; {self.of_rungs[-1]}" if self.of_rungs else placed
 
 
-def gap_barriers(rates: Float[Array, " gaps"]) -> Float[Array, " gaps"]:
-    """The barrier of each gap, from the mean probability of its exchange."""
-    return 2 / math.sqrt(math.pi) * erfinv(1 - jnp.clip(rates, _LEAST_RATE, 1.0))
+def gap_barriers(rates: Float[Array | np.ndarray, " gaps"]) -> Any:
+    """The barrier of each gap, from the mean probability of its exchange; on the host where that is there."""
+    xp, inverse = (np, _host_erfinv) if isinstance(rates, np.ndarray) else (jnp, erfinv)
+    return 2 / math.sqrt(math.pi) * inverse(1 - xp.clip(rates, _LEAST_RATE, 1.0))
+
+
+def _host_erfinv(values: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
+    """As JAX's, without a program."""
+    normal = NormalDist()
+    return np.array([normal.inv_cdf((1 + value) / 2) / math.sqrt(2) for value in np.clip(values, 0, 1 - 1e-12)])
 
 
 def place_rungs(betas: Float[Array, " rungs"], rates: Float[Array, " gaps"], num_rungs: int) -> Float[Array, " placed"]:
@@ -83,23 +92,25 @@ class LadderTuning(eqx.Module):
         """Laid out for a ladder and a number of steps."""
         ends = num_steps // 2 ** np.arange(_ROUNDS, 0, -1) if self.places else np.zeros(_ROUNDS)
         left = num_steps - int(ends[-1])
-        last = kernel.law(target, kernel.betas[-1])
+        last = kernel.laws(target)[-1]
         rule = None if self.rule is None else self.rule.plan(last, kernel.kernels[-1], left)
         return LadderTuning(rule, self.places, jnp.asarray(ends, jnp.int32))
 
     def init(self, target: Target, kernel: Tempering) -> Memory:
         """What it remembers before the first step."""
-        none = jnp.zeros((), jnp.int32)
-        return Memory(self._begin(target, kernel), jnp.zeros(kernel.num_rungs - 1), none, none)
+        of_rungs, none = None, jnp.zeros((), jnp.int32)
+        if self.rule is not None:
+            pairs = zip(kernel.laws(target), kernel.kernels, strict=True)
+            of_rungs = stack([self.rule.init(law, each) for law, each in pairs])
+        return Memory(of_rungs, jnp.zeros(kernel.num_rungs - 1), none, none)
 
-    def _begin(self, target: Target, kernel: Tempering) -> Any:
-        """What the rules of all rungs remember before they have seen anything."""
+    def _anew(self, target: Target, kernel: Tempering) -> Any:
+        """What the rules of all rungs remember before they have seen anything, inside the program."""
         if self.rule is None:
             return None
-        arrays = jax.vmap(
-            lambda varied, beta: eqx.filter(self.rule.init(kernel.law(target, beta), kernel.kernel(varied)), eqx.is_array)
+        return jax.vmap(lambda varied, beta: self.rule.init(kernel.law(target, beta), kernel.kernel(varied)))(
+            kernel.varied, kernel.betas
         )
-        return arrays(kernel.varied, kernel.betas)
 
     def update(
         self, target: Target, kernel: Tempering, memory: Memory, states: State, info: Info
@@ -115,7 +126,7 @@ class LadderTuning(eqx.Module):
         is_end = jnp.any(steps == self.ends)
         placed = place_rungs(kernel.betas, rates / count, kernel.num_rungs)
         kernel = replaced(kernel, betas=jnp.where(is_end, placed, kernel.betas))
-        anew = self._begin(target, kernel)
+        anew = self._anew(target, kernel)
         of_rungs = jax.tree.map(lambda new, old: jnp.where(is_end, new, old), anew, of_rungs)
         rates, count = jnp.where(is_end, 0.0, rates), jnp.where(is_end, 0, count)
         return kernel, Memory(of_rungs, rates, count, steps)
@@ -144,13 +155,13 @@ class LadderTuning(eqx.Module):
         """The ladder to draw with, and what was done."""
         of_rungs: tuple[Any, ...] = ()
         if self.rule is not None:
-            memories = [jax.tree.map(lambda leaf, k=k: leaf[k], memory.of_rungs) for k in range(kernel.num_rungs)]
-            parts = zip(kernel.betas, kernel.kernels, memories, strict=True)
-            found = [self.rule.freeze(kernel.law(target, beta), each, seen) for beta, each, seen in parts]
+            memories = split(memory.of_rungs, kernel.num_rungs)
+            parts = zip(kernel.laws(target), kernel.kernels, memories, strict=True)
+            found = [self.rule.freeze(law, each, seen) for law, each, seen in parts]
             kernel, of_rungs = kernel.with_kernels([each for each, _ in found], target), tuple(r for _, r in found)
         rates = np.asarray(memory.rates, np.float64) / max(1, int(memory.count))
-        betas = tuple(map(float, kernel.betas))
-        barrier = float(gap_barriers(jnp.asarray(rates)).sum())
+        betas = tuple(np.asarray(kernel.betas).tolist())
+        barrier = float(gap_barriers(rates).sum())
         return kernel, LadderReport(betas, tuple(map(float, rates)), barrier, int(memory.steps), of_rungs)
 
 

@@ -26,6 +26,7 @@ from discrax.core.exchanges import decide_exchanges, exchanged
 from discrax.core.kernel import Info, Kernel, State, reevaluate, replaced, scalar_info
 from discrax.core.target import Target, Tempered, inverse_temperature, temper
 from discrax.sampling.houdayer import Neighbours, exchange_clusters
+from discrax.sampling.stacking import split, stack
 from discrax.targets.between import between
 
 NEITHER, FROM_TARGET, FROM_HOTTEST = 0, 1, 2  # where a replica was last, of the two ends
@@ -58,20 +59,17 @@ class Tempering(Kernel):
     @staticmethod
     def of(kernels: Sequence[Kernel], target: Target, **fields: Any) -> "Tempering":
         """From a kernel a rung: they differ in their knobs alone."""
-        kernels = [jax.tree.map(_as_leaf, kernel) for kernel in kernels]
         capacities = [kernel.capacity for kernel in kernels if kernel.capacity is not None]
         capacity = max(capacities, default=None)
         if capacity is not None:
             kernels = [replaced(kernel, capacity=capacity) for kernel in kernels]
-        last = kernels[-1]
-        knobs = {name: jnp.array(knob.value) for name, knob in last.knobs(target).items()}
+        last = jax.tree.map(_as_leaf, kernels[-1])
+        knobs = {name: jnp.asarray(np.array(knob.value)) for name, knob in last.knobs(target).items()}
         turned = last.with_knobs(**knobs) if knobs else last  # with new arrays where a knob has a part
         is_varied = jax.tree.map(lambda old, new: old is not new, last, turned)
-        parts = [eqx.filter(kernel, is_varied) for kernel in kernels]
-        varied = jax.tree.map(lambda *leaves: jnp.stack(leaves), *parts)
-        return Tempering(
-            varied=varied, shared=eqx.filter(last, is_varied, inverse=True), capacity=capacity, **fields
-        )
+        varied = stack([eqx.filter(kernel, is_varied) for kernel in kernels])
+        shared = eqx.filter(last, is_varied, inverse=True)
+        return Tempering(varied=varied, shared=shared, capacity=capacity, **fields)
 
     # --- What it is made of ---------------------------------------------------------------------------------------
 
@@ -106,12 +104,16 @@ class Tempering(Kernel):
 
     @property
     def kernels(self) -> list[Kernel]:
-        """The kernel of each rung, the target's last."""
-        return [self.kernel(jax.tree.map(lambda leaf, k=k: leaf[k], self.varied)) for k in range(self.num_rungs)]
+        """The kernel of each rung, the target's last; on the host."""
+        return [self.kernel(varied) for varied in split(self.varied, self.num_rungs)]
 
-    def law(self, target: Target, beta: Float[Array, ""]) -> Target:
+    def law(self, target: Target, beta: float | Float[Array, ""]) -> Target:
         """The law at a place of the path."""
         return Tempered(target, beta) if self.reference is None else between(self.reference, target, beta)
+
+    def laws(self, target: Target) -> list[Target]:
+        """The law of each rung; on the host."""
+        return [self.law(target, beta) for beta in np.asarray(self.betas).tolist()]
 
     def with_kernels(self, kernels: Sequence[Kernel], target: Target) -> "Tempering":
         """With other kernels of the rungs."""
@@ -121,7 +123,7 @@ class Tempering(Kernel):
     def prepare(
         self, target: Target, *, tuning: bool, draws: Integer[np.ndarray, "chains draws *shape"] | None = None
     ) -> tuple["Tempering", str | None]:
-        kernels, laws = self.kernels, [self.law(target, beta) for beta in self.betas]
+        kernels, laws = self.kernels, self.laws(target)
         last, note = kernels[-1].prepare(laws[-1], tuning=tuning, draws=draws)
         if kernels[-1].is_prepared:
             found = [kernel.prepare(law, tuning=tuning)[0] for kernel, law in zip(kernels, laws, strict=True)]
@@ -142,8 +144,11 @@ class Tempering(Kernel):
 
     def init(self, target: Target, x: Integer[Array, "*shape"]) -> State:
         """All replicas begin at x."""
-        shape = (self.num_rungs, self.num_copies)
-        starts = jnp.broadcast_to(x, (*shape, *x.shape))
+        return self.init_at(target, jnp.broadcast_to(x, (self.num_rungs, self.num_copies, *x.shape)))
+
+    def init_at(self, target: Target, starts: Integer[Array, "rungs copies *shape"]) -> State:
+        """Every replica begins at a state of its own."""
+        shape = starts.shape[:2]
         states = self.each(lambda kernel, law, x: kernel.init(law, x), target, starts)
         zeros = jnp.zeros(shape, jnp.float32)
         info = jax.vmap(jax.vmap(scalar_info))(zeros, zeros, zeros, zeros, zeros, zeros)

@@ -31,7 +31,7 @@ class LadderStats(Observer):
         trips = rungs.trips[:, None].astype(jnp.float32)
         return None, jnp.concatenate([stats, trips, rungs.values[:, :, 0].astype(jnp.float32)], axis=-1)
 
-    def unpack(self, handed: Array, thinning: int) -> dict[str, np.ndarray]:
+    def unpack(self, handed: Array | np.ndarray, thinning: int) -> dict[str, np.ndarray]:
         handed = np.asarray(handed)
         count = len(STATS)
         named = Stats().unpack(handed[..., :count], thinning)
@@ -110,6 +110,6 @@ def report_tempering(kernel: Kernel, stats: Mapping[str, Any], reports: Sequence
         changes = (betas[:-1] - betas[1:]) * (values[..., 1:] - values[..., :-1])
         rates = np.exp(np.minimum(changes, 0)).mean(axis=(0, 1))
     trips = np.asarray(stats["round_trips"])
-    barrier = float(gap_barriers(jnp.asarray(rates)).sum())
+    barrier = float(gap_barriers(rates).sum())
     num_draws = values.shape[1]
     return TemperingReport(betas, rates, barrier, trips[:, -1] - trips[:, 0], num_draws, values, log_first)
