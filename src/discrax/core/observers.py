@@ -57,7 +57,7 @@ class Stats(Observer):
     def look(self, target: Target, memory: None, states: State, info: Info) -> tuple[None, Array]:
         return None, _stats(target, states, info)
 
-    def unpack(self, handed: Array, thinning: int) -> dict[str, np.ndarray]:
+    def unpack(self, handed: Array | np.ndarray, thinning: int) -> dict[str, np.ndarray]:
         columns = dict(zip(STATS, np.moveaxis(np.asarray(handed), -1, 0), strict=True))
         kinds = {} if thinning > 1 else {"is_accepted": bool, "is_invalid": bool}
         return columns | {name: columns[name].astype(kind) for name, kind in kinds.items()}

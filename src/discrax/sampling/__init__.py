@@ -2,7 +2,8 @@
 
 from discrax.sampling.auto import auto
 from discrax.sampling.citing import citation
+from discrax.sampling.ladder import Ladder
 from discrax.sampling.result import Result, load
 from discrax.sampling.sample import sample
 
-__all__ = ["Result", "auto", "citation", "load", "sample"]
+__all__ = ["Ladder", "Result", "auto", "citation", "load", "sample"]

@@ -237,7 +237,8 @@ def _open_arrays(path: Path, group: str, first: int, filled: int, kept: Any) -> 
     if not filled or not folder.exists():
         return None
     opened = import_zarr().open_group(folder, mode="r")
-    stats = {name: StoredArray(opened[name], first, filled) for name in sorted(STATS)}
+    names = sorted(set(opened) - {*jax.tree.leaves(kept), "x"})
+    stats = {name: StoredArray(opened[name], first, filled) for name in names}
     return (
         (stats,) if kept is None else (stats, jax.tree.map(lambda name: StoredArray(opened[name], first, filled), kept))
     )
