@@ -72,6 +72,18 @@ class Kernel(eqx.Module):
     keeps_totals: ClassVar[bool] = False  # it never leaves the states whose totals a space bounds
     evaluates_levels: ClassVar[bool] = False  # a step evaluates the target at every level of a site, or of all sites
 
+    @property
+    def parts(self) -> tuple["Kernel", ...]:
+        """The kernels that it is made of, where it is made of others."""
+        return ()
+
+    def refusal(self, target: Target) -> str | None:
+        """Why it cannot have a target that offers all it needs, in a sentence; None where it can, or cannot tell yet.
+
+        Called on the host, before anything is compiled; inside a program the target's numbers are not known.
+        """
+        return None
+
     def init(self, target: Target, x: Integer[Array, "*shape"]) -> State:
         """The state of a chain that starts at x; by default its cache is the log-ratios of all single-site changes."""
         return start_state(target, x)
@@ -164,6 +176,11 @@ def check_fits(kernel: Kernel, target: Target) -> None:
                 f"{type(kernel).__name__} needs {what} ({capability.__name__}), which "
                 f"{type(target).__name__} does not offer; use another sampler or a target that offers it."
             )
+    for part in kernel.parts:
+        check_fits(part, target)
+    refusal = kernel.refusal(target)
+    if refusal is not None:
+        raise ValueError(refusal)
 
 
 def rated_knob(kernel: Kernel, target: Target) -> tuple[str, Knob] | None:

@@ -4,6 +4,8 @@ from discrax.samplers import schedules
 from discrax.samplers.balancing import WEIGHT_FUNCTIONS, Power
 from discrax.samplers.block_gibbs import BlockGibbs as block_gibbs  # noqa: N813
 from discrax.samplers.block_gibbs import HammingBall as hamming_ball  # noqa: N813
+from discrax.samplers.clusters import SwendsenWang as swendsen_wang  # noqa: N813
+from discrax.samplers.clusters import Wolff as wolff  # noqa: N813
 from discrax.samplers.continuous_time import DLMC as dlmc  # noqa: N811
 from discrax.samplers.continuous_time import DLMCf as dlmcf  # noqa: N813
 from discrax.samplers.exact_path import LB as lb  # noqa: N811
@@ -61,4 +63,6 @@ __all__ = [
     "sgdld",
     "swap",
     "swap_uniform",
+    "swendsen_wang",
+    "wolff",
 ]

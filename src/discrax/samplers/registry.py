@@ -7,9 +7,10 @@ from typing import NamedTuple
 from discrax.core.checks import describe
 from discrax.core.kernel import Kernel, check_fits
 from discrax.core.space import Binary, Categorical, Ordinal, Space, Spin
-from discrax.core.target import Target, offered
+from discrax.core.target import Target
 from discrax.samplers.balancing import unknown_name
 from discrax.samplers.block_gibbs import BlockGibbs, HammingBall
+from discrax.samplers.clusters import SwendsenWang, Wolff
 from discrax.samplers.continuous_time import DLMC, DLMCf
 from discrax.samplers.exact_path import LB, ExactPAS
 from discrax.samplers.gaussian_auxiliary import ab_diagonal, ab_first, ab_max, ab_shift, ab_trace, avg, pavg
@@ -40,9 +41,11 @@ class Sampler(NamedTuple):
 
     def fits(self, target: Target) -> bool:
         """Whether it takes the target's space and keeps its totals, and the target offers what it cannot do without."""
-        kernel, space = self.build(), target.space
-        takes_space = isinstance(space, kernel.spaces) and (space.totals is None or kernel.keeps_totals)
-        return takes_space and all(offered(target, need) is not None for need in kernel.needs)
+        try:
+            check_fits(self.build(), target)
+        except ValueError:
+            return False
+        return True
 
 
 REGISTRY = {
@@ -72,6 +75,8 @@ REGISTRY = {
         Sampler("ab_trace", ab_trace, "any-scale balanced, second order, smallest trace"),
         Sampler("swap", Swap, "R swaps within groups, which keep their totals", takes_balancing=True),
         Sampler("swap_uniform", UniformSwap, "R uniformly chosen swaps, which keep totals"),
+        Sampler("swendsen_wang", SwendsenWang, "clusters of equal sites: a new label for each of them"),
+        Sampler("wolff", Wolff, "clusters of equal sites: another label for one of them"),
         Sampler("sgdld", SGDLD, "mini-batches: discrete Langevin dynamics, weighted draws", takes_balancing=True),
         Sampler("minibatch_gibbs", MinibatchGibbs, "mini-batches: Gibbs by each of them: not exact"),
         Sampler("pseudo_marginal", PseudoMarginal, "mini-batches: random walk Metropolis with estimates of pi"),
