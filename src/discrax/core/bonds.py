@@ -26,7 +26,10 @@ _JUMPS = 3  # to the root's root in a pass; the passes that they save cost more 
 class Bonds(eqx.Module):
     """Pairs of sites, each with a number; sites are those of a flat state."""
 
-    count: eqx.AbstractVar[int]
+    @property
+    @abstractmethod
+    def count(self) -> int:
+        """How many there are."""
 
     @abstractmethod
     def are_equal(self, x: Integer[Array, " n"]) -> Bool[Array, " bonds"]:

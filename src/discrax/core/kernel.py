@@ -43,6 +43,13 @@ class Info(NamedTuple):
     is_invalid: Bool[Array, ""]  # the log-probability at the proposal was NaN or +inf
 
 
+class PartCaches(NamedTuple):
+    """The cache of a kernel that is made of others: what each keeps, and how the last step of each went."""
+
+    caches: tuple[Any, ...]
+    infos: tuple[Info, ...]
+
+
 class Caution(str):
     """A sentence of `Kernel.prepare` that whoever trusts the draws should know: it is in the summary of a result."""
 
@@ -103,6 +110,10 @@ class Kernel(eqx.Module):
     def with_knobs(self, **values: Float[Array, ""]) -> "Kernel":
         """The kernel with other values of its knobs; the caller keeps to their limits."""
         return replaced(self, **values)
+
+    def with_capacity(self, capacity: int) -> "Kernel":
+        """The kernel with another capacity, where it has one."""
+        return replaced(self, capacity=capacity)
 
     def queries(self, target: Target, evals: float) -> float:
         """Queries of log pi in a step as the papers count them, given the evaluations that it made (`Info.evals`).

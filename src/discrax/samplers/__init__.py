@@ -12,6 +12,7 @@ from discrax.samplers.exact_path import LB as lb  # noqa: N811
 from discrax.samplers.exact_path import ExactPAS as pas_exact  # noqa: N813
 from discrax.samplers.gaussian_auxiliary import ab_diagonal, ab_first, ab_max, ab_shift, ab_trace, avg, pavg
 from discrax.samplers.gibbs import gibbs
+from discrax.samplers.global_flip import GlobalFlip as global_flip  # noqa: N813
 from discrax.samplers.langevin import DMALA as dmala  # noqa: N811
 from discrax.samplers.langevin import DULA as dula  # noqa: N811
 from discrax.samplers.langevin import DLPTrace as dlp_trace  # noqa: N813
@@ -21,7 +22,7 @@ from discrax.samplers.ordinal import MHUniform as mh_uniform  # noqa: N813
 from discrax.samplers.ordinal import OrdinalGWG as gwg_ordinal  # noqa: N813
 from discrax.samplers.pseudo_marginal import PseudoMarginal as pseudo_marginal  # noqa: N813
 from discrax.samplers.random_walk import RandomWalk as rwm  # noqa: N813
-from discrax.samplers.registry import REGISTRY, build_kernel, get_sampler
+from discrax.samplers.registry import REGISTRY, build_kernel, cycle, get_sampler, mixture, on_sites
 from discrax.samplers.stochastic import SGDLD as sgdld  # noqa: N811
 from discrax.samplers.stochastic import LocalSearch as local_search  # noqa: N813
 from discrax.samplers.stochastic import MinibatchGibbs as minibatch_gibbs  # noqa: N813
@@ -40,6 +41,7 @@ __all__ = [
     "avg",
     "block_gibbs",
     "build_kernel",
+    "cycle",
     "dlmc",
     "dlmcf",
     "dlp_trace",
@@ -47,6 +49,7 @@ __all__ = [
     "dula",
     "get_sampler",
     "gibbs",
+    "global_flip",
     "gwg",
     "gwg_ordinal",
     "hamming_ball",
@@ -54,6 +57,8 @@ __all__ = [
     "local_search",
     "mh_uniform",
     "minibatch_gibbs",
+    "mixture",
+    "on_sites",
     "pas",
     "pas_exact",
     "pavg",

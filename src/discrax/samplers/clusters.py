@@ -135,10 +135,7 @@ class Wolff(ClusterKernel):
         site = space.free_site(random.integers(for_site, 1, space.num_free)[0])
         old, q = x[site].astype(jnp.int32), space.num_levels
         new = (old + 1 + random.integers(for_label, 1, q - 1)[0]) % q
-        if space.has_two_levels:
-            gains = jnp.where(old == 0, fields, -fields)
-        else:
-            gains = fields[:, new] - fields[:, old]
+        gains = jnp.where(old == 0, fields, -fields) if space.has_two_levels else fields[:, new] - fields[:, old]
         is_in = roots == roots[site]
         decision = decide(for_decision, jnp.sum(jnp.where(is_in, gains, 0)))
         y = jnp.where(is_in & decision.is_accepted, new.astype(x.dtype), x)

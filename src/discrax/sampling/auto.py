@@ -22,7 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Integer, Key, PRNGKeyArray
 
-from discrax.adaptation import AcceptanceRate, JumpProbes, JumpReport
+from discrax.adaptation import AcceptanceRate, JumpProbes, JumpReport, OneByOne
 from discrax.core import random
 from discrax.core.checks import describe, in_words, number
 from discrax.core.driver import Adapter
@@ -36,6 +36,7 @@ from discrax.core.target import Coloured, ExactRatios, Factored, QuadraticForm, 
 from discrax.diagnostics import ess
 from discrax.diagnostics.weighted import weighted_rhat
 from discrax.samplers import build_kernel, get_sampler, gibbs
+from discrax.samplers.composed import Composed
 from discrax.samplers.elimination import EliminationGibbs
 from discrax.samplers.elimination_plan import single_site_note
 from discrax.samplers.registry import name_of
@@ -248,7 +249,13 @@ def _name_apart(candidates: Sequence[str | Kernel]) -> list[tuple[str, str | Ker
 
 
 def default_adapter(target: Target, kernel: Kernel) -> Adapter | None:
-    """The rule that suits a kernel: its acceptance rate where it has an optimal one, else its jump distance."""
+    """The rule that suits a kernel: its acceptance rate where it has an optimal one, else its jump distance.
+
+    One that is made of others is tuned part by part.
+    """
+    if isinstance(kernel, Composed):
+        rules = [default_adapter(target, part) for part in kernel.parts]
+        return None if all(rule is None for rule in rules) else OneByOne(rules)
     if rated_knob(kernel, target) is not None:
         return AcceptanceRate()
     return JumpProbes() if kernel.knobs(target) else None
