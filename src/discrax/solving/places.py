@@ -18,7 +18,7 @@ from jaxtyping import Array, Float, Integer, Key, PRNGKeyArray
 
 from discrax.core import random
 from discrax.core.devices import Devices, compiled_on
-from discrax.core.kernel import Kernel, replaced
+from discrax.core.kernel import Kernel
 from discrax.core.observers import Best, BestState
 from discrax.core.target import Target, Tempered
 from discrax.sampling.auto import default_adapter
@@ -110,7 +110,7 @@ class Places:
         if needed <= capacity <= 4 * needed:
             return run
         capacity = min(2 * needed, run.targets[0].space.num_sites)
-        return run.with_kernels([replaced(kernel, capacity=capacity) for kernel, _ in pairs])
+        return run.with_kernels([kernel.with_capacity(capacity) for kernel, _ in pairs])
 
     @property
     def values(self) -> Float[np.ndarray, "places chains"]:
