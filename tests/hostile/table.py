@@ -138,6 +138,7 @@ dx.exact.walk key:key=key target:target=spins kernel:thing=kernel x:codes=states
 dx.exact.chain_law target:thing=chain
 dx.exact.chi_square counts:array=counts probabilities:array=uniform4 -- counts/integers
 dx.exact.total_variation p:array=uniform4 q:array=uniform4
+dx.exact.square_ising shape:shape=(4,4) coupling:positive0=0.4
 dx.exact.bernoulli_optimum probs:array=probabilities balancing:function=square_root
 dx.exact.scaling probs:array=probabilities balancing:function?=square_root
 dx.exact.scaling_at target:target=spins states:codes=states balancing:function?=square_root
