@@ -2,7 +2,13 @@
 
 from discrax.sampling.auto import auto
 from discrax.sampling.citing import citation
+from discrax.sampling.log_normaliser import log_normaliser
+from discrax.sampling.normaliser import Normaliser
+from discrax.sampling.population import PopulationReport, anneal_population
 from discrax.sampling.result import Result, load
 from discrax.sampling.sample import sample
 
-__all__ = ["Result", "auto", "citation", "load", "sample"]
+__all__ = [
+    "Normaliser", "PopulationReport", "Result", "anneal_population", "auto", "citation", "load", "log_normaliser",
+    "sample",
+]  # fmt: skip
