@@ -7,8 +7,9 @@ from discrax.sampling.normaliser import Normaliser
 from discrax.sampling.population import PopulationReport, anneal_population
 from discrax.sampling.result import Result, load
 from discrax.sampling.sample import sample
+from discrax.sampling.temperatures import TemperatureScan, scan_temperatures
 
 __all__ = [
-    "Normaliser", "PopulationReport", "Result", "anneal_population", "auto", "citation", "load", "log_normaliser",
-    "sample",
+    "Normaliser", "PopulationReport", "Result", "TemperatureScan", "anneal_population", "auto", "citation", "load",
+    "log_normaliser", "sample", "scan_temperatures",
 ]  # fmt: skip

@@ -53,7 +53,7 @@ def anneal_chains(
     key: PRNGKeyArray,
     target: Target,
     *,
-    reference: ArrayLike | None = None,
+    reference: ArrayLike | Target | None = None,
     sampler: str | Kernel | None = None,
     num_chains: int = 100,
     num_temperatures: int = 1000,
@@ -95,7 +95,9 @@ def anneal_chains(
     return estimate
 
 
-def begin_path(target: Target, reference: ArrayLike | None, sampler: str | Kernel | None) -> tuple[Path, Kernel]:
+def begin_path(
+    target: Target, reference: ArrayLike | Target | None, sampler: str | Kernel | None
+) -> tuple[Path, Kernel]:
     """The path to a target and the kernel that is to move along it, checked before anything is drawn."""
     check_target(target)
     path = path_to(target, reference)

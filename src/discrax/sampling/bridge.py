@@ -18,8 +18,20 @@ from discrax.core import checks, random
 from discrax.core.kernel import Kernel, State, reevaluate, replaced
 from discrax.core.levels import draw_levels
 from discrax.core.space import Categorical, Space
-from discrax.core.target import Coloured, Evaluation, ExactRatios, Target, Tempered, evaluate, offered, temper
+from discrax.core.target import (
+    Coloured,
+    Evaluation,
+    ExactRatios,
+    Target,
+    Tempered,
+    bare,
+    evaluate,
+    exact_evaluation,
+    offered,
+    temper,
+)
 from discrax.samplers import gibbs
+from discrax.targets.coupling import Uncoupled
 
 _MOST_COLOURS = 16
 
@@ -117,8 +129,8 @@ class ExactBridge(AnyBridge, ExactRatios):
         )
 
 
-def path_to(target: Target, reference: ArrayLike | None) -> Path:
-    """The path to a target from the uniform law, or from sites with the probabilities `reference`."""
+def path_to(target: Target, reference: ArrayLike | Target | None) -> Path:
+    """The path to a target from the uniform law, or from independent sites: their probabilities, or a target of them."""
     if target.space.totals is not None:
         raise ValueError(
             "The path begins at independent sites, but the totals of this space are bounded; state the law on a space "
@@ -151,7 +163,7 @@ def default_sampler(target: Target) -> str | Kernel:
     return gibbs("chromatic") if has_few and offered(target, ExactRatios) is not None else "pas"
 
 
-def _probabilities(space: Space, reference: ArrayLike | None) -> Float[np.ndarray, "n levels"]:
+def _probabilities(space: Space, reference: ArrayLike | Target | None) -> Float[np.ndarray, "n levels"]:
     """The probabilities of all levels of all sites."""
     if reference is None:
         levels = np.broadcast_to(np.asarray(space.levels_at()), space.num_sites)[:, None]
@@ -161,7 +173,7 @@ def _probabilities(space: Space, reference: ArrayLike | None) -> Float[np.ndarra
             "A reference other than the uniform law is for binary, spin and categorical spaces whose sites have "
             "as many levels; leave it out."
         )
-    given = checks.real_array("reference", reference)
+    given = of_sites(reference, space) if isinstance(reference, Target) else checks.real_array("reference", reference)
     expected = space.shape if space.has_two_levels else (*space.shape, space.num_levels)
     if given.shape != expected:
         raise ValueError(f"reference must hold probabilities of shape {expected}, but has shape {given.shape}.")
@@ -176,3 +188,23 @@ def _probabilities(space: Space, reference: ArrayLike | None) -> Float[np.ndarra
     if np.abs(totals - 1).max() > 1e-3:
         raise ValueError(f"The levels of each site of the reference sum to 1, but one sums to {totals.flat[0]:.4g}.")
     return (given / totals).reshape(space.num_sites, space.num_levels)
+
+
+def of_sites(reference: Target, space: Space) -> Float[np.ndarray, "..."]:
+    """The probabilities of a law of independent sites: of 1 for two levels, else of each level."""
+    if not isinstance(getattr(bare(reference), "coupling", None), Uncoupled):
+        raise ValueError(
+            "A reference must have draws that are known: probabilities of independent sites, or a target of these such "
+            f"as discrax.targets.Bernoulli, but got {type(bare(reference)).__name__}."
+        )
+    if type(reference.space) is not type(space) or reference.space.shape != space.shape:
+        raise ValueError(
+            f"A reference must have the space of the target, {type(space).__name__}{space.shape}, but it has "
+            f"{type(reference.space).__name__}{reference.space.shape}."
+        )
+    found = exact_evaluation(reference, jnp.zeros(space.shape, space.dtype)).ratios
+    ratios = np.asarray(temper(reference, found), np.float64)
+    if space.has_two_levels:
+        return 1 / (1 + np.exp(-ratios))
+    weights = np.exp(ratios - ratios.max(axis=-1, keepdims=True))
+    return weights / weights.sum(axis=-1, keepdims=True)

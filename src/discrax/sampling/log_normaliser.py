@@ -25,7 +25,7 @@ def log_normaliser(
     target: Target,
     method: str = "annealing",
     *,
-    reference: ArrayLike | None = None,
+    reference: ArrayLike | Target | None = None,
     sampler: str | Kernel | None = None,
     progress: bool | None = None,
     **settings: Any,
@@ -38,7 +38,7 @@ def log_normaliser(
       with targets at which chains fall apart into a few that count. Its settings are `num_particles` (1000),
       `num_populations` (8), `steps` (5) and `ess` (0.9).
     - `reference`: where both begin: the probabilities of independent sites, of 1 (or +1) for two levels, (*shape), else
-      (*shape, levels); uniform by default. The nearer to the target, the better.
+      (*shape, levels), or a target of such sites; uniform by default. The nearer to the target, the better.
     - `sampler`: a registry name or a kernel. One that has a scale for an acceptance rate is tuned to it along the way;
       any other is used as it is. By default sweeps by colours where the path allows them, else "pas".
     """

@@ -96,7 +96,7 @@ def anneal_population(
     sampler: str | Kernel | None = None,
     steps: int = 5,
     ess: float = 0.9,
-    reference: ArrayLike | None = None,
+    reference: ArrayLike | Target | None = None,
     progress: bool | None = None,
 ) -> Result:
     """Draws of a target by populations of particles that go to it from a reference, resampled on the way; and log Z.
@@ -111,7 +111,7 @@ def anneal_population(
     - `steps`: of the sampler at every temperature.
     - `ess`: the effective share of the weights of one temperature at the next one: nearer to 1 means more temperatures.
     - `reference`: the probabilities of independent sites at which particles begin, of 1 (or +1) for two levels,
-      (*shape), else (*shape, levels); uniform by default.
+      (*shape), else (*shape, levels), or a target of such sites; uniform by default.
     """
     key = random.as_threefry(key)
     whole("num_particles", num_particles, least=2)
@@ -145,7 +145,7 @@ def population_normaliser(
     sampler: str | Kernel | None = None,
     steps: int = 5,
     ess: float = 0.9,
-    reference: ArrayLike | None = None,
+    reference: ArrayLike | Target | None = None,
     progress: bool | None = None,
 ) -> Normaliser:
     """log Z by `anneal_population`."""
