@@ -87,7 +87,9 @@ def anneal_chains(
                 takes, gives = (0, None, None, None, 0, None), (0, 0, 1)
                 program, _ = compiled_on(found, _anneal, arguments, settings, takes=takes, gives=gives)
                 states, gained, accepted = program()
-                log_weights += np.asarray(gather(gained), np.float64)  # in double precision from chunk to chunk
+                # In double precision from chunk to chunk; what began at a forbidden state has no weight, ever.
+                gained = np.asarray(gather(gained), np.float64)
+                log_weights = np.where(np.isneginf(log_weights), -np.inf, log_weights + gained)
                 acceptance.append(np.asarray(gather(accepted)).mean(axis=1))
                 bar.advance(count, float(acceptance[-1].mean()))
         estimate = from_chains(log_weights, np.asarray(gather(states.x)), np.concatenate(acceptance))
@@ -174,7 +176,8 @@ def _anneal(
             return state, gained, jnp.mean(infos.accept_prob)
 
         states, gained, accepted = jax.vmap(one_chain)(keys, states)
-        return (states, log_weights + gained), accepted
+        log_weights = jnp.where(jnp.isneginf(log_weights), -jnp.inf, log_weights + gained)
+        return (states, log_weights), accepted
 
     nothing = jnp.zeros(keys.shape[0], real)
     (states, gained), accepted = jax.lax.scan(one_temperature, (states, nothing), done + jnp.arange(count))

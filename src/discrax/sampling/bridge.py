@@ -130,7 +130,7 @@ class ExactBridge(AnyBridge, ExactRatios):
 
 
 def path_to(target: Target, reference: ArrayLike | Target | None) -> Path:
-    """The path to a target from the uniform law, or from independent sites: their probabilities, or a target of them."""
+    """The path to a target from the uniform law, or from independent sites: their probabilities or a target."""
     if target.space.totals is not None:
         raise ValueError(
             "The path begins at independent sites, but the totals of this space are bounded; state the law on a space "

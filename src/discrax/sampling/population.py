@@ -125,7 +125,7 @@ def anneal_population(
     run = Run.at(split_key(for_moves, count), path.end, kernel, draws(for_starts, path, count))
     run = replace(run, targets=(target,))
     if rated_knob(kernel, path.end) is not None:
-        run = run.begin_tuning([AcceptanceRate(rule="steady")], 1)
+        run = run.begin_tuning([AcceptanceRate()], 1)
     with Interrupts() as interrupts:
         way = _Way(path, run, num_populations, for_copies)
         with ProgressBar("annealing", 1000, progress) as bar:
