@@ -41,7 +41,7 @@ from discrax.core.target import Target, check_target
 from discrax.samplers import build_kernel
 from discrax.sampling.bridge import Path, default_sampler, path_to
 from discrax.sampling.checks import check_run_memory
-from discrax.sampling.normaliser import Normaliser, from_chains
+from discrax.sampling.normaliser import Normaliser, from_weights
 from discrax.sampling.progress import ProgressBar
 from discrax.sampling.run import Run, work_per_step
 
@@ -92,7 +92,7 @@ def anneal_chains(
                 log_weights = np.where(np.isneginf(log_weights), -np.inf, log_weights + gained)
                 acceptance.append(np.asarray(gather(accepted)).mean(axis=1))
                 bar.advance(count, float(acceptance[-1].mean()))
-        estimate = from_chains(log_weights, np.asarray(gather(states.x)), np.concatenate(acceptance))
+        estimate = from_weights(log_weights, np.asarray(gather(states.x)), np.concatenate(acceptance))
         interrupts.raise_if_requested()
     return estimate
 

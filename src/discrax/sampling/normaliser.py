@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike
 from discrax.core.programs import compiled
 from discrax.core.target import Target
 
-_RESAMPLES = 2000
 _FEW = 10  # effective weights
+_LARGEST_VARIANCE = 20.0  # of log-weights: more says no more than that nothing is known
 _ROWS_AT_ONCE = 256
 
 
@@ -21,7 +21,7 @@ class Normaliser(NamedTuple):
     """An estimate of log Z, with what it rests on: independent weights w, of chains or of populations, of mean Z."""
 
     log_Z: float  # noqa: N815
-    error: float  # the standard error of log_Z, by the delta method
+    error: float  # the standard error of log_Z
     interval: tuple[float, float]  # of 95 %
     num_effective: float  # (sum w)^2 / sum w^2: how many equal weights would be as good
     log_weights: Float[np.ndarray, " weights"]
@@ -60,42 +60,30 @@ class Normaliser(NamedTuple):
         return float(values.mean()) - self.log_Z, math.hypot(of_rows, self.error)
 
 
-def from_chains(
-    log_weights: Float[np.ndarray, " chains"],
-    states: Integer[np.ndarray, "chains *shape"],
+def from_weights(
+    log_weights: Float[np.ndarray, " weights"],
+    states: Integer[np.ndarray, "states *shape"],
     acceptance: Float[np.ndarray, " temperatures"],
 ) -> Normaliser:
-    """From weights of many chains: an interval by the bootstrap."""
-    log_Z, error, num_effective = _mean(log_weights)
-    largest, n = log_weights.max(), len(log_weights)
-    weights = np.exp(log_weights - largest)
-    picks = np.random.default_rng(0).integers(0, n, (_RESAMPLES, n))
-    resampled = np.log(weights[picks].mean(axis=1).clip(np.finfo(float).tiny)) + largest
-    low, high = np.quantile(resampled, [0.025, 0.975])
-    return Normaliser(log_Z, error, (float(low), float(high)), num_effective, log_weights, states, acceptance)
+    """From independent weights of chains or of populations.
 
-
-def from_populations(
-    log_weights: Float[np.ndarray, " populations"],
-    states: Integer[np.ndarray, "particles *shape"],
-    acceptance: Float[np.ndarray, " temperatures"],
-) -> Normaliser:
-    """From weights of a few populations, that are nearly normal: an interval by Student's law."""
+    With r the relative variance of w, the error of log mean(w) is sqrt(r / n). A few weights that spread over orders of
+    magnitude show too little of r, since most of it is in weights that did not come. So r is the larger of that of the
+    weights and of a log-normal law with their logarithms' variance v, exp(v) - 1 (and where a share p of them is not 0,
+    exp(v) / p - 1).
+    """
     from scipy.special import stdtrit  # here, since it takes half a second
 
-    log_Z, error, num_effective = _mean(log_weights)
-    half = error * float(stdtrit(len(log_weights) - 1, 0.975))
-    return Normaliser(log_Z, error, (log_Z - half, log_Z + half), num_effective, log_weights, states, acceptance)
-
-
-def _mean(log_weights: Float[np.ndarray, " weights"]) -> tuple[float, float, float]:
-    """log of the mean weight, its standard error by the delta method, and how many equal weights would be as good."""
     if np.isnan(log_weights).any() or not np.isfinite(log_weights.max()):
         raise ValueError("The weights are NaN, infinite or all 0: log_prob is not a finite number where chains went.")
-    weights = np.exp(log_weights - log_weights.max())
-    mean, n = weights.mean(), len(weights)
-    error = float(weights.std(ddof=1) / mean / math.sqrt(n))
-    return float(np.log(mean) + log_weights.max()), error, float(weights.sum() ** 2 / (weights**2).sum())
+    weights, n = np.exp(log_weights - log_weights.max()), len(log_weights)
+    mean, possible = weights.mean(), log_weights[np.isfinite(log_weights)]
+    spread = min(possible.var(ddof=1), _LARGEST_VARIANCE) if len(possible) > 1 else 0.0
+    relative = max(weights.var(ddof=1) / mean**2, np.exp(spread) * n / len(possible) - 1)
+    log_Z, error = float(np.log(mean) + log_weights.max()), math.sqrt(relative / n)
+    half = error * float(stdtrit(n - 1, 0.975))
+    num_effective = float(weights.sum() ** 2 / (weights**2).sum())
+    return Normaliser(log_Z, error, (log_Z - half, log_Z + half), num_effective, log_weights, states, acceptance)
 
 
 def log_probs_of(target: Target, rows: Integer[np.ndarray, "rows *shape"]) -> Float[np.ndarray, " rows"]:

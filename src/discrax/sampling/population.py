@@ -42,7 +42,7 @@ from discrax.core.target import Target
 from discrax.sampling.annealed import begin_path, check_gaps, draws, split_key
 from discrax.sampling.bridge import Path
 from discrax.sampling.checks import check_run_memory
-from discrax.sampling.normaliser import Normaliser, from_populations
+from discrax.sampling.normaliser import Normaliser, from_weights
 from discrax.sampling.progress import ProgressBar
 from discrax.sampling.result import Result
 from discrax.sampling.run import Run
@@ -153,7 +153,7 @@ def population_normaliser(
     result = anneal_population(key, target, num_particles, reference=reference, progress=progress, **settings)
     report = result.report
     states = result.draws.reshape(-1, *target.space.shape)
-    return from_populations(report.log_Zs, states, report.acceptance)
+    return from_weights(report.log_Zs, states, report.acceptance)
 
 
 class _Way:
@@ -205,7 +205,7 @@ class _Way:
         count = self.families.shape[1]
         shares = np.stack([np.bincount(each, minlength=count) for each in self.families]) / count
         entropy = -np.sum(shares * np.log(np.where(shares > 0, shares, 1)), axis=1)
-        found = from_populations(self.log_Zs, np.zeros((0, 1), np.int8), np.asarray(self.acceptance))
+        found = from_weights(self.log_Zs, np.zeros((0, 1), np.int8), np.asarray(self.acceptance))
         return PopulationReport(
             log_Z=found.log_Z,
             error=found.error,

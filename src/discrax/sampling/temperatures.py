@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Integer, PRNGKeyArray
@@ -212,7 +213,7 @@ def scan_temperatures(
     found = _check_betas(betas)
     whole("num_chains", num_chains, least=2)
     whole("num_samples", num_samples, least=2)
-    own = _check_observables(observables)
+    own = _check_observables(observables, target)
     keep = _Measures(target, tuple(own.items()))
     check_keep(keep, target.space)
     laws = [Tempered(target, float(beta)) for beta in found]
@@ -246,7 +247,7 @@ def _check_betas(betas: ArrayLike) -> Float[np.ndarray, " betas"]:
     return np.asarray(found, np.float64)
 
 
-def _check_observables(observables: Any) -> dict[str, Callable[[Array], Any]]:
+def _check_observables(observables: Any, target: Target) -> dict[str, Callable[[Array], Any]]:
     taken = {*_CURVES, "log_Z"}
     if observables is None:
         return {}
@@ -258,4 +259,8 @@ def _check_observables(observables: Any) -> dict[str, Callable[[Array], Any]]:
                 f"observables must map names other than {', '.join(sorted(taken))} to functions of the codes, but got "
                 f"{name!r}: {describe(function)}."
             )
+        check_keep(function, target.space)
+        value = jax.eval_shape(function, jax.ShapeDtypeStruct(target.space.shape, target.space.dtype))
+        if getattr(value, "shape", None) != ():
+            raise ValueError(f"The observable {name!r} must be one number of a state, but it is {describe(value)}.")
     return dict(observables)

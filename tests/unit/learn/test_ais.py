@@ -13,7 +13,7 @@ from discrax.learn.rbm_normaliser import rbm_log_Z
 from discrax.samplers import gibbs
 from discrax.sampling import annealed
 from discrax.sampling.bridge import path_to
-from discrax.sampling.normaliser import from_chains
+from discrax.sampling.normaliser import from_weights
 from repeats import repeats
 
 RNG = np.random.default_rng(0)
@@ -168,25 +168,29 @@ def test_exact_ratios_of_the_bridge():
 
 def test_estimates_of_known_weights():
     weights = np.array([1.0, 2.0, 3.0, 4.0])
-    result = from_chains(np.log(weights) - 700.0, np.zeros((4, 1), np.int8), np.ones(1))  # exp(-700) is subnormal
+    result = from_weights(np.log(weights) - 700.0, np.zeros((4, 1), np.int8), np.ones(1))  # exp(-700) is subnormal
     assert result.log_Z == pytest.approx(np.log(2.5) - 700)
-    assert result.error == pytest.approx(weights.std(ddof=1) / 2.5 / 2)
+    assert result.error == pytest.approx(np.sqrt(np.expm1(np.log(weights).var(ddof=1)) / 4))
+    nearly = from_weights(np.log(100 + weights), np.zeros((4, 1), np.int8), np.ones(1))
+    assert nearly.error == pytest.approx(weights.std(ddof=1) / 102.5 / 2, rel=0.01)  # by the delta method
+    half = from_weights(np.array([0.0, 0.0, -np.inf, -np.inf]), np.zeros((4, 1), np.int8), np.ones(1))
+    assert half.error == pytest.approx(np.sqrt(4 / 3 / 4))  # the share of a coin
     assert result.num_effective == pytest.approx(100 / 30)
     with pytest.raises(ValueError, match="NaN, infinite or all 0"):
-        from_chains(np.full(3, -np.inf), np.zeros((3, 1), np.int8), np.ones(1))
+        from_weights(np.full(3, -np.inf), np.zeros((3, 1), np.int8), np.ones(1))
 
 
 def test_few_effective_weights_are_told():
-    uneven = from_chains(np.arange(50.0), np.zeros((50, 1), np.int8), np.ones(1))
+    uneven = from_weights(np.arange(50.0), np.zeros((50, 1), np.int8), np.ones(1))
     assert "log Z = 45.5" in str(uneven)
     assert "Only 2.2 of 50 weights count" in str(uneven)
-    even = from_chains(np.zeros(50), np.zeros((50, 1), np.int8), np.ones(1))
+    even = from_weights(np.zeros(50), np.zeros((50, 1), np.int8), np.ones(1))
     assert even.warning is None
     assert "\n" not in str(even)
 
 
 def test_log_likelihood_of_rows():
-    result = from_chains(np.array([10.0, 11.0]), np.zeros((2, 1), np.int8), np.ones(1))
+    result = from_weights(np.array([10.0, 11.0]), np.zeros((2, 1), np.int8), np.ones(1))
     rows = np.asarray(ISING.space.enumerate()[:300])  # more than are evaluated at once
     values = np.array([float(ISING.log_prob(ISING.space.embed(jnp.asarray(x)))) for x in rows[:7]])
     mean, error = result.log_likelihood(ISING, rows[:7])
