@@ -138,6 +138,7 @@ dx.exact.walk key:key=key target:target=spins kernel:thing=kernel x:codes=states
 dx.exact.chain_law target:thing=chain
 dx.exact.chi_square counts:array=counts probabilities:array=uniform4 -- counts/integers
 dx.exact.total_variation p:array=uniform4 q:array=uniform4
+dx.exact.square_ising shape:shape=(4,4) coupling:positive0=0.4
 dx.exact.bernoulli_optimum probs:array=probabilities balancing:function=square_root
 dx.exact.scaling probs:array=probabilities balancing:function?=square_root
 dx.exact.scaling_at target:target=spins states:codes=states balancing:function?=square_root
@@ -239,6 +240,17 @@ dx.learn.mmd a:codes=rows b:codes=rows -- a/negative a/too-large a/fraction b/ne
 dx.learn.marginal_error a:codes=rows b:codes=rows num_levels:size=2
 dx.learn.covariance_error a:codes=rows b:codes=rows num_levels:size=2
 dx.learn.rbm_log_Z machine:thing=machine
+dx.log_normaliser key:key=key target:target=spins method:choice='annealing' reference:array?=probabilities
+    sampler:sampler?='gibbs' progress:flag=False num_chains:size=2 num_temperatures:size=4 steps:count=1
+    devices:count?=None
+dx.log_normaliser key:key=key target:target=spins method:choice='population' reference:array?=probabilities
+    sampler:sampler?='gibbs' progress:flag=False num_particles:size=4 num_populations:size=2 steps:count=1
+    ess:probability=0.5
+dx.anneal_population key:key=key target:target=spins num_particles:size=4 num_populations:size=2
+    sampler:sampler?='gibbs' steps:count=1 ess:probability=0.5 reference:array?=probabilities progress:flag=False
+dx.scan_temperatures key:key=key target:target=spins betas:array=[.1,.2,.3] sampler:sampler?='gibbs'
+    observables:thing?={'sum':np.sum} num_chains:size=2 num_warmup:count0=2 num_samples:size=4 thinning:count=1
+    init:codes?=state -- betas/wrong-size betas/float16
 dx.learn.ais key:key=key target:target=machine base:array?=probabilities num_chains:size=2 num_temperatures:size=4
     sampler:sampler='gibbs' steps:count=1 devices:count?=None progress:flag=False
 dx.learn.mixing_curves key:key=key target:target=machine samplers:thing={'gibbs':'gibbs'} init:codes=states

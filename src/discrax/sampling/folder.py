@@ -24,7 +24,7 @@ from discrax.core.devices import Devices
 from discrax.core.driver import Ensemble
 from discrax.core.files import FolderLock, check_unused
 from discrax.core.kernel import State
-from discrax.core.observers import STATS, Draws, Observer, is_stat
+from discrax.core.observers import STATS, Draws, Observer
 from discrax.core.statistics import RunningMoments
 from discrax.core.stochastic import steps_per_block
 from discrax.core.target import Target
