@@ -20,9 +20,9 @@ if TYPE_CHECKING:  # for editors and type checkers: the same names as below
 __version__ = "0.1.0"
 
 __all__ = [
-    "AcceptanceRate", "Binary", "Categorical", "Info", "Kernel", "Ladder", "Mixed", "Ordinal", "Result", "Solution", "Space",
-    "Spin", "State", "Target", "Tempered", "adaptation", "auto", "bench", "citation", "core", "curvature", "data",
-    "diagnostics", "exact", "extend", "interop", "learn", "load", "problems", "sample", "samplers", "sampling",
+    "AcceptanceRate", "Binary", "Categorical", "Info", "Kernel", "Ladder", "Mixed", "Ordinal", "Result", "Solution",
+    "Space", "Spin", "State", "Target", "Tempered", "adaptation", "auto", "bench", "citation", "core", "curvature",
+    "data", "diagnostics", "exact", "extend", "interop", "learn", "load", "problems", "sample", "samplers", "sampling",
     "searches", "solve", "solve_many", "solving", "targets", "text",
 ]  # fmt: skip
 

@@ -34,9 +34,9 @@ def neighbours_of(target: Target) -> Neighbours:
     form = offered(target, QuadraticForm)
     if form is None or not target.space.has_two_levels:
         raise ValueError(
-            "Clusters are exchanged between replicas of targets with two levels and pairwise couplings (QuadraticForm), "
-            f"but {type(target).__name__} is on a {type(target.space).__name__} space with {target.space.num_levels} "
-            f"levels{'' if form is not None else ' and does not offer that'}; use clusters=False."
+            "Clusters are exchanged between replicas of targets with two levels and pairwise couplings "
+            f"(QuadraticForm), but {type(target).__name__} has {target.space.num_levels} levels"
+            f"{'' if form is not None else ' and does not offer that'}; use clusters=False."
         )
     pairs, weights = form.hessian()
     pairs = np.asarray(pairs)[(np.asarray(weights) != 0) & (pairs[:, 0] != pairs[:, 1])]
@@ -50,7 +50,7 @@ def neighbours_of(target: Target) -> Neighbours:
     return Neighbours(jnp.asarray(sites, jnp.int32))
 
 
-def exchange_clusters(
+def houdayer_move(
     key: PRNGKeyArray, neighbours: Neighbours, x: Integer[Array, "rungs 2 *shape"]
 ) -> Integer[Array, "rungs 2 *shape"]:
     """The codes after each pair of replicas has exchanged one cluster."""

@@ -36,8 +36,8 @@ class LogNormaliser(NamedTuple):
 
     def __str__(self) -> str:
         return (
-            f"{self.log_Z:.4f} +- {self.error:.4f} by stepping stones, {self.integral:.4f} +- {self.integral_error:.4f} "
-            "by thermodynamic integration"
+            f"{self.log_Z:.4f} +- {self.error:.4f} by stepping stones, {self.integral:.4f} +- "
+            f"{self.integral_error:.4f} by thermodynamic integration"
         )
 
 
