@@ -5,5 +5,6 @@ from discrax.sampling.citing import citation
 from discrax.sampling.ladder import Ladder
 from discrax.sampling.result import Result, load
 from discrax.sampling.sample import sample
+from discrax.sampling.tempering_report import TemperingReport
 
-__all__ = ["Ladder", "Result", "auto", "citation", "load", "sample"]
+__all__ = ["Ladder", "Result", "TemperingReport", "auto", "citation", "load", "sample"]

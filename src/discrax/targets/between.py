@@ -28,18 +28,10 @@ from discrax.core.target import (
 class AnyBetween(Target):
     """log p_b; `beta` is a leaf."""
 
+    space: Space
     reference: Target
     target: Target
     beta: Float[Array, ""]
-
-    def __init__(self, reference: Target, target: Target, beta: float | Float[Array, ""]):
-        self.reference, self.target = reference, target
-        self.beta = leaf_number("beta", beta, least=0, most=1)
-
-    @property
-    def space(self) -> Space:
-        """That of the target, and of the reference."""
-        return self.target.space
 
     @property
     def gathers(self) -> bool:
@@ -87,7 +79,8 @@ def between(reference: Target, target: Target, beta: float | Float[Array, ""] = 
             f"{_words(reference.space)}; frozen sites and bounds on totals count."
         )
     is_exact = all(offered(law, ExactRatios) is not None for law in (reference, target))
-    return (ExactBetween if is_exact else Between)(reference, target, beta)
+    family = ExactBetween if is_exact else Between
+    return family(target.space, reference, target, leaf_number("beta", beta, least=0, most=1))
 
 
 def _is_same(one: Space, other: Space) -> bool:
