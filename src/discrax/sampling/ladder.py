@@ -29,7 +29,7 @@ from discrax.targets.coupling import Uncoupled
 _HOTTEST = 1e-6  # not 0: a state that the target forbids stays forbidden, since 0 times -inf is not a number
 _PILOT_RUNGS, _PILOT_STEPS = 12, 200
 _MOST_RUNGS = 64
-_TRIED = 1000  # states at which a path is looked at before it is taken
+_TRIED, _AT_ONCE = 256, 16  # states at which a path is looked at before it is taken
 
 
 @dataclass(frozen=True)
@@ -199,4 +199,7 @@ def _values(laws: tuple[Target | None, Target]) -> list[Float[Array, " states"] 
     """Of laws of one space at random states."""
     space = laws[1].space
     x = jax.vmap(space.random)(random.split(jax.random.key(0), _TRIED))
-    return [None if law is None else jax.vmap(lambda x, law=law: law.log_prob(space.embed(x)))(x) for law in laws]
+    return [
+        None if law is None else jax.lax.map(lambda x, law=law: law.log_prob(space.embed(x)), x, batch_size=_AT_ONCE)
+        for law in laws
+    ]

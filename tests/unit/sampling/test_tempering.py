@@ -98,7 +98,9 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    "case", ["spins by dmala", *(pytest.param(case, marks=pytest.mark.slow) for case in [*CASES][1:])]
+)
 def test_the_product_law_of_all_rungs_is_kept(case):
     kernel, space, reference = CASES[case]
     base = rugged(space, strength=0.5)
@@ -113,6 +115,7 @@ def test_exchanges_with_the_wrong_sign_fail():
     assert not verdict_on(twin(WrongSign, ladder), base)
 
 
+@pytest.mark.slow
 def test_a_reference_that_is_not_seen_after_exchanges_fails():
     base, reference = rugged(dx.Binary(3)), dx.targets.Bernoulli([0.05, 0.5, 0.95])
     ladder = Ladder(betas=BETAS, reference=reference).kernel(dx.samplers.rwm(), base)
@@ -120,12 +123,14 @@ def test_a_reference_that_is_not_seen_after_exchanges_fails():
     assert not verdict_on(twin(Stale, ladder), base)
 
 
+@pytest.mark.slow
 def test_several_steps_between_exchanges_keep_the_law():
     base = rugged(dx.Spin(3))
     ladder = Ladder(betas=BETAS, num_steps=3).kernel(dx.samplers.gibbs(), base)
     assert verdict_on(ladder, base)
 
 
+@pytest.mark.slow
 def test_clusters_are_exchanged_exactly():
     base = glass()
     ladder = Ladder(betas=(0.3, 1.0), clusters=True).kernel(dx.samplers.gibbs(), base)
@@ -179,7 +184,7 @@ def far_modes():
     return dx.targets.Ising.lattice((3, 3), coupling=2.0, field=0.02)
 
 
-@pytest.mark.parametrize("sampler", ["dmala", "gibbs"])
+@pytest.mark.parametrize("sampler", [pytest.param("dmala", marks=pytest.mark.slow), "gibbs"])
 def test_the_modes_of_a_target_have_their_weights(sampler):
     target, settings = far_modes(), {"num_chains": 4, "num_warmup": 1000, "num_samples": 4000, "progress": False}
     law, states = dx.exact.law(target), target.space.enumerate()
@@ -252,6 +257,7 @@ def test_rungs_are_placed_by_the_barrier():
     np.testing.assert_allclose(gap_barriers(near), 1 - near, rtol=1e-3)  # the rate of rejection
 
 
+@pytest.mark.slow
 def test_warm_up_evens_the_exchange_rates_and_auto_takes_as_many_rungs_as_the_barrier_wants():
     target = dx.targets.Ising.lattice((6, 6), coupling=0.5)
     result = dx.sample(jax.random.key(0), target, "dmala", tempering=dx.Ladder(), progress=False)
@@ -259,6 +265,6 @@ def test_warm_up_evens_the_exchange_rates_and_auto_takes_as_many_rungs_as_the_ba
     assert report.exchange_rates.min() > 0.4
     assert np.ptp(report.exchange_rates) < 0.2
     assert abs(len(report.betas) - (2 * report.barrier + 1)) <= 2
-    even = Ladder(betas=np.linspace(0, 1, len(report.betas)))  # the twin: nothing is placed
+    even = Ladder(betas=np.geomspace(1e-3, 1, len(report.betas)))  # the twin: nothing is placed
     rates = dx.sample(jax.random.key(0), target, "dmala", tempering=even, progress=False).tempering.exchange_rates
     assert np.ptp(rates) > 0.3
