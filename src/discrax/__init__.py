@@ -21,8 +21,8 @@ if TYPE_CHECKING:  # for editors and type checkers: the same names as below
 __version__ = "0.1.0"
 
 __all__ = [
-    "AcceptanceRate", "Binary", "Categorical", "Info", "Kernel", "Ladder", "Mixed", "Ordinal", "Result", "Solution", "Space",
-    "Spin", "State", "Target", "Tempered", "adaptation", "anneal_population", "auto", "bench", "citation", "core",
+    "AcceptanceRate", "Binary", "Categorical", "Info", "Kernel", "Ladder", "Mixed", "Ordinal", "Result", "Solution",
+    "Space", "Spin", "State", "Target", "Tempered", "adaptation", "anneal_population", "auto", "bench", "citation", "core",
     "curvature", "data", "diagnostics", "exact", "extend", "interop", "learn", "load", "log_normaliser", "problems",
     "sample", "samplers", "sampling", "scan_temperatures", "searches", "solve", "solve_many", "solving", "targets",
     "text",
@@ -34,7 +34,9 @@ _HOMES = {
     **dict.fromkeys(("Binary", "Categorical", "Ordinal", "Space", "Spin"), "core.space"),
     **dict.fromkeys(("Target", "Tempered"), "core.target"),
     "Mixed": "interop.mixed",
-    **dict.fromkeys(("Ladder", "Result", "anneal_population", "auto", "citation", "load", "log_normaliser"), "sampling"),
+    **dict.fromkeys(
+        ("Ladder", "Result", "anneal_population", "auto", "citation", "load", "log_normaliser"), "sampling"
+    ),
     **dict.fromkeys(("sample", "scan_temperatures"), "sampling"),
     **dict.fromkeys(("Solution", "solve", "solve_many"), "solving"),
 }

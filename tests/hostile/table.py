@@ -84,6 +84,8 @@ dx.sample key:key=key target:target=spins sampler:sampler='dmala' num_chains:siz
 dx.sample key:key=key target:target=spins sampler:sampler='gibbs' num_chains:size=2 num_warmup:count0=0
     num_samples:count=2 keep:choice='moments' init:codes?=states progress:flag=False
 sample_into folder:out_folder?='run'
+tempered:dx.Ladder num_rungs:size=3 reference:target?=None num_steps:count=1 clusters:flag=False -- num_steps/huge
+tempered:dx.Ladder betas:array?=(0.1,1.0) -- betas/float16
 dx.auto seconds:positive=1.0 score:choice='jump' candidates:thing?=('rwm','gibbs') -- seconds/infinite
 tuning:dx.AcceptanceRate rate:probability?=0.5 rule:choice='robust'
 tuning:dx.adaptation.JumpProbes names:thing?=None window:count?=2 num_windows:count0=0

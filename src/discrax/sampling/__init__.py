@@ -9,8 +9,9 @@ from discrax.sampling.population import PopulationReport, anneal_population
 from discrax.sampling.result import Result, load
 from discrax.sampling.sample import sample
 from discrax.sampling.temperatures import TemperatureScan, scan_temperatures
+from discrax.sampling.tempering_report import TemperingReport
 
 __all__ = [
-    "Ladder", "Normaliser", "PopulationReport", "Result", "TemperatureScan", "anneal_population", "auto", "citation", "load",
-    "log_normaliser", "sample", "scan_temperatures",
+    "Ladder", "Normaliser", "PopulationReport", "Result", "TemperatureScan", "TemperingReport", "anneal_population",
+    "auto", "citation", "load", "log_normaliser", "sample", "scan_temperatures",
 ]  # fmt: skip

@@ -11,6 +11,7 @@ and nothing is rejected. Any fields are allowed. At couplings that percolate, as
 cold, the cluster is nearly all of them and the move says little.
 """
 
+from functools import reduce
 from typing import Any
 
 import equinox as eqx
@@ -21,6 +22,8 @@ from jaxtyping import Array, Bool, Int, Integer, PRNGKeyArray
 
 from discrax.core import random
 from discrax.core.target import QuadraticForm, Target, offered
+
+_FEW_NEIGHBOURS = 16  # of a site, up to which they are gathered one after another
 
 
 class Neighbours(eqx.Module):
@@ -34,9 +37,9 @@ def neighbours_of(target: Target) -> Neighbours:
     form = offered(target, QuadraticForm)
     if form is None or not target.space.has_two_levels:
         raise ValueError(
-            "Clusters are exchanged between replicas of targets with two levels and pairwise couplings (QuadraticForm), "
-            f"but {type(target).__name__} is on a {type(target.space).__name__} space with {target.space.num_levels} "
-            f"levels{'' if form is not None else ' and does not offer that'}; use clusters=False."
+            "Clusters are exchanged between replicas of targets with two levels and pairwise couplings "
+            f"(QuadraticForm), but {type(target).__name__} has {target.space.num_levels} levels"
+            f"{'' if form is not None else ' and does not offer that'}; use clusters=False."
         )
     pairs, weights = form.hessian()
     pairs = np.asarray(pairs)[(np.asarray(weights) != 0) & (pairs[:, 0] != pairs[:, 1])]
@@ -50,14 +53,14 @@ def neighbours_of(target: Target) -> Neighbours:
     return Neighbours(jnp.asarray(sites, jnp.int32))
 
 
-def exchange_clusters(
+def houdayer_move(
     key: PRNGKeyArray, neighbours: Neighbours, x: Integer[Array, "rungs 2 *shape"]
 ) -> Integer[Array, "rungs 2 *shape"]:
     """The codes after each pair of replicas has exchanged one cluster."""
     pairs = x.reshape(*x.shape[:2], -1)
     differs = pairs[:, 0] != pairs[:, 1]
     starts = jax.vmap(_draw_site)(random.split(key, len(x)), differs)
-    is_in = clusters_of(neighbours, differs, starts)
+    is_in = clusters_of(neighbours, differs.T, starts).T
     after = jnp.where(is_in[:, None], pairs[:, ::-1], pairs)
     return after.reshape(x.shape)
 
@@ -70,14 +73,22 @@ def _draw_site(key: PRNGKeyArray, differs: Bool[Array, " n"]) -> Int[Array, ""]:
 
 
 def clusters_of(
-    neighbours: Neighbours, differs: Bool[Array, "rungs n"], starts: Int[Array, " rungs"]
-) -> Bool[Array, "rungs n"]:
-    """The sites that are connected with the start, at each rung: it spreads until nothing is added anywhere."""
-    first = differs & (jnp.arange(differs.shape[1])[None] == starts[:, None])
+    neighbours: Neighbours, differs: Bool[Array, "n rungs"], starts: Int[Array, " rungs"]
+) -> Bool[Array, "n rungs"]:
+    """The sites that are connected with the start, at each rung: it spreads until nothing is added anywhere.
+
+    The rungs of a site lie side by side, so that whole lines of memory are gathered.
+    """
+    first = differs & (jnp.arange(len(differs))[:, None] == starts[None])
 
     def spread(carry: tuple[Any, Any]) -> tuple[Any, Any]:
         is_in, _ = carry
-        more = differs & (is_in | jnp.any(is_in[:, neighbours.sites], axis=-1))
+        columns = neighbours.sites.T
+        if len(columns) > _FEW_NEIGHBOURS:
+            near = jnp.any(is_in[neighbours.sites], axis=1)
+        else:
+            near = reduce(jnp.logical_or, [is_in[column] for column in columns])
+        more = differs & (is_in | near)
         return more, jnp.any(more != is_in)
 
     return jax.lax.while_loop(lambda carry: carry[1], spread, (first, jnp.any(first)))[0]

@@ -29,7 +29,7 @@ from discrax.targets.coupling import Uncoupled
 _HOTTEST = 1e-6  # not 0: a state that the target forbids stays forbidden, since 0 times -inf is not a number
 _PILOT_RUNGS, _PILOT_STEPS = 12, 200
 _MOST_RUNGS = 64
-_TRIED = 1000  # states at which a path is looked at before it is taken
+_TRIED, _AT_ONCE = 256, 16  # states at which a path is looked at before it is taken
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Ladder:
     those of the target; `result.tempering` has exchange rates, round trips and log Z.
 
     - `num_rungs`: laws on the path. "auto" measures the barrier Lambda in a pilot and takes 2 Lambda + 1.
-    - `betas`: the rungs themselves, increasing to 1; by default warm-up places them. A first beta of 0 is taken as 1e-6.
+    - `betas`: the rungs themselves, increasing to 1; by default warm-up places them. A first one of 0 is taken as 1e-6.
     - `reference`: a law of the same space from which the path begins, such as independent sites; it must allow what the
       target allows. By default the path is of powers of the target, from the uniform law. With a reference a step costs
       more: states are evaluated anew after exchanges.
@@ -94,8 +94,8 @@ class Ladder:
         """A sentence where there is no path to this target."""
         if isinstance(bare(target), StochasticTarget):
             raise ValueError(
-                f"Exchanges of a ladder need log_prob itself, but {type(bare(target)).__name__} is known by mini-batches; "
-                "temper a target that has it whole."
+                f"Exchanges of a ladder need log_prob itself, but {type(bare(target)).__name__} is known by "
+                "mini-batches; temper a target that has it whole."
             )
         if self.reference is not None:
             between(self.reference, target)
@@ -112,7 +112,8 @@ class Ladder:
         if not kernel.is_exact or isinstance(kernel, Tempering):
             why = "is a ladder itself" if isinstance(kernel, Tempering) else "does not leave its law invariant"
             raise ValueError(
-                f"The rungs of a ladder need a kernel with one exact law, but {type(kernel).__name__} {why}; use another."
+                f"The rungs of a ladder need a kernel with one exact law, but {type(kernel).__name__} {why}; use "
+                "another."
             )
         check_law(last, kernel)
         check_gradient(last, kernel)
@@ -132,9 +133,7 @@ class Ladder:
         rule = default_adapter(target, kernel) if is_auto else check_rule(adaptation)
         return LadderTuning(rule, places=self.betas is None)
 
-    def measured(
-        self, key: PRNGKeyArray, target: Target, kernel: Kernel, num_chains: int, init: Any
-    ) -> "Ladder":
+    def measured(self, key: PRNGKeyArray, target: Target, kernel: Kernel, num_chains: int, init: Any) -> "Ladder":
         """With a number of rungs: where it is "auto", from the barrier that a pilot finds."""
         if self.betas is not None or self.num_rungs != "auto":
             return self
@@ -149,7 +148,9 @@ def check_ladder(tempering: Any, target: Target) -> bool:
     if tempering is None:
         return False
     if not isinstance(tempering, Ladder):
-        raise TypeError(f"tempering must be a ladder, such as discrax.Ladder(), or None, but got {describe(tempering)}.")
+        raise TypeError(
+            f"tempering must be a ladder, such as discrax.Ladder(), or None, but got {describe(tempering)}."
+        )
     tempering.check(target)
     return True
 
@@ -170,25 +171,27 @@ def _log_first(reference: Target | None, target: Target) -> float:
     The path is looked at from random states: the reference must be a number at all of them and allow what the target
     allows.
     """
-    space = target.space
-    first, last = (None if each is None else np.asarray(each) for each in _values((reference, target)))
+    space, found = target.space, _values((reference, target))
+    first, last = (np.zeros(_TRIED) if each is None else np.asarray(each) for each in found)
     for what, values in (("log_prob of the reference", first), ("log_prob of the target", last)):
-        if values is not None and (np.isnan(values) | np.isposinf(values)).any():
+        is_bad = np.isnan(values) | np.isposinf(values)
+        if is_bad.any():
             raise ValueError(
-                f"Every law of a path must be a number or -inf, but {what} is NaN or +inf at "
-                f"{int((np.isnan(values) | np.isposinf(values)).sum())} of {_TRIED} random states."
+                f"Every law of a path must be a number or -inf, but {what} is NaN or +inf at {int(is_bad.sum())} of "
+                f"{_TRIED} random states."
             )
-    if first is None:
-        return float("nan") if np.isneginf(last).any() else float(space.log_num_states())
-    if (np.isneginf(first) & ~np.isneginf(last)).any():
+    is_missed = np.isneginf(first) & ~np.isneginf(last)
+    if is_missed.any():
         raise ValueError(
-            "A reference must allow every state that the target allows, but of "
-            f"{_TRIED} random states it forbids {int((np.isneginf(first) & ~np.isneginf(last)).sum())} that the target "
-            "does not; use a reference with positive probabilities."
+            f"A reference must allow every state that the target allows, but of {_TRIED} random states it forbids "
+            f"{int(is_missed.sum())} that the target does not; use a reference with positive probabilities."
         )
-    assert reference is not None
+    if np.isneginf(last).any():
+        return float("nan")  # how many states are allowed is not known
+    if reference is None:
+        return float(space.log_num_states())
     is_independent = isinstance(getattr(bare(reference), "coupling", None), Uncoupled) and space.totals is None
-    return log_normaliser_of_sites(reference) if is_independent and not np.isneginf(last).any() else float("nan")
+    return log_normaliser_of_sites(reference) if is_independent else float("nan")
 
 
 @eqx.filter_jit
@@ -196,4 +199,7 @@ def _values(laws: tuple[Target | None, Target]) -> list[Float[Array, " states"] 
     """Of laws of one space at random states."""
     space = laws[1].space
     x = jax.vmap(space.random)(random.split(jax.random.key(0), _TRIED))
-    return [None if law is None else jax.vmap(lambda x, law=law: law.log_prob(space.embed(x)))(x) for law in laws]
+    return [
+        None if law is None else jax.lax.map(lambda x, law=law: law.log_prob(space.embed(x)), x, batch_size=_AT_ONCE)
+        for law in laws
+    ]

@@ -53,8 +53,9 @@ class LadderReport(NamedTuple):
 
 def gap_barriers(rates: Float[Array | np.ndarray, " gaps"]) -> Any:
     """The barrier of each gap, from the mean probability of its exchange; on the host where that is there."""
-    xp, inverse = (np, _host_erfinv) if isinstance(rates, np.ndarray) else (jnp, erfinv)
-    return 2 / math.sqrt(math.pi) * inverse(1 - xp.clip(rates, _LEAST_RATE, 1.0))
+    if isinstance(rates, np.ndarray):
+        return 2 / math.sqrt(math.pi) * _host_erfinv(1 - np.clip(rates, _LEAST_RATE, 1.0))
+    return 2 / math.sqrt(math.pi) * erfinv(1 - jnp.clip(rates, _LEAST_RATE, 1.0))
 
 
 def _host_erfinv(values: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:

@@ -36,8 +36,8 @@ class LogNormaliser(NamedTuple):
 
     def __str__(self) -> str:
         return (
-            f"{self.log_Z:.4f} +- {self.error:.4f} by stepping stones, {self.integral:.4f} +- {self.integral_error:.4f} "
-            "by thermodynamic integration"
+            f"{self.log_Z:.4f} +- {self.error:.4f} by stepping stones, {self.integral:.4f} +- "
+            f"{self.integral_error:.4f} by thermodynamic integration"
         )
 
 
@@ -46,50 +46,51 @@ def log_normaliser_of_path(
 ) -> LogNormaliser:
     """log Z of p_1, from V at draws of each rung and log Z of p_0; without the latter, of their ratio."""
     values, betas = np.asarray(log_ratios, np.float64), np.asarray(betas, np.float64)
-    chains, draws, _ = values.shape
+    chains, draws, rungs = values.shape
     shift = values.mean(axis=(0, 1))  # else exponents overflow
     centred, gaps = values - shift, np.diff(betas)
     up, down = np.exp(gaps / 2 * centred[..., :-1]), np.exp(-gaps / 2 * centred[..., 1:])
-    first = np.exp(-betas[0] * centred[..., 0])
+    first = np.exp(-betas[0] * centred[..., :1])
+    terms = np.concatenate([up, down, first, centred, centred**2], axis=-1)
+    cuts = np.cumsum([rungs - 1, rungs - 1, 1, rungs])
 
-    def stones(weights: Float[np.ndarray, "chains draws"]) -> float:
-        mean = lambda terms: np.tensordot(weights, terms, 2) / weights.sum()  # noqa: E731
-        found = np.log(mean(up)) - np.log(mean(down)) + gaps / 2 * (shift[:-1] + shift[1:])
-        return float(found.sum() + betas[0] * shift[0] - np.log(mean(first)))
+    def stones(means: Float[np.ndarray, " terms"]) -> float:
+        up, down, first, _, _ = np.split(means, cuts)
+        found = np.log(up) - np.log(down) + gaps / 2 * (shift[:-1] + shift[1:])
+        return float(found.sum() + betas[0] * shift[0] - np.log(first[0]))
 
-    def parts(weights: Float[np.ndarray, "chains draws"]) -> tuple[float, float]:
-        mean = np.tensordot(weights, centred, 2) / weights.sum()
-        spread = np.tensordot(weights, centred**2, 2) / weights.sum() - mean**2
+    def integral(means: Float[np.ndarray, " terms"]) -> tuple[float, float]:
+        _, _, _, mean, square = np.split(means, cuts)
+        bends = gaps**2 * np.diff(square - mean**2) / 12
         mean = mean + shift
-        trapezia = gaps * (mean[1:] + mean[:-1]) / 2
-        bends = gaps**2 * np.diff(spread) / 12
-        return float(trapezia.sum() + betas[0] * mean[0]), float(bends.sum())
+        return float((gaps * (mean[1:] + mean[:-1]) / 2 - bends).sum() + betas[0] * mean[0]), float(bends.sum())
 
-    everything = np.ones((chains, draws))
-    trapezia, bends = parts(everything)
-    by_rule = _error(lambda weights: float(np.subtract(*parts(weights))), chains, draws)
+    blocks = np.arange(draws) * min(draws, max(2, -(-_BLOCKS // chains))) // draws
+    firsts = np.flatnonzero(np.diff(blocks, prepend=-1))
+    sums, sizes = np.add.reduceat(terms, firsts, axis=1), np.bincount(blocks).astype(float)
+    means = sums.sum(axis=(0, 1)) / (chains * draws)
+    value, bend = integral(means)
     return LogNormaliser(
-        log_first + stones(everything),
-        _error(stones, chains, draws),
-        log_first + trapezia - bends,
-        float(np.hypot(by_rule, bends / 2)),
+        log_first + stones(means),
+        _error(stones, sums, sizes),
+        log_first + value,
+        float(np.hypot(_error(lambda means: integral(means)[0], sums, sizes), bend / 2)),
     )
 
 
-def _error(estimate: Callable[[np.ndarray], float], chains: int, draws: int) -> float:
+def _error(
+    estimate: Callable[[np.ndarray], float],
+    sums: Float[np.ndarray, "chains blocks terms"],
+    sizes: Float[np.ndarray, " blocks"],
+) -> float:
     """The larger of the jackknife's errors over blocks of draws and over chains; NaN with nothing to leave out."""
-    per_chain = min(draws, max(2, -(-_BLOCKS // chains)))
-    block = np.arange(draws) * per_chain // draws
-    errors = []
-    for of_chain in (block, np.zeros(draws, int)):
-        groups = [(chain, of_chain == each) for chain in range(chains) for each in np.unique(of_chain)]
-        if len(groups) < 3:
+    chains, errors = len(sums), []
+    total, count = sums.sum(axis=(0, 1)), chains * sizes.sum()
+    by_block = (sums.reshape(-1, sums.shape[-1]), np.tile(sizes, chains))
+    by_chain = (sums.sum(axis=1), np.full(chains, sizes.sum()))
+    for left_out, their_size in (by_block, by_chain):
+        if (num := len(left_out)) < 3:
             continue
-        without = []
-        for chain, is_out in groups:
-            weights = np.ones((chains, draws))
-            weights[chain, is_out] = 0
-            without.append(estimate(weights))
-        count = len(without)
-        errors.append(np.sqrt((count - 1) / count * np.square(np.subtract(without, np.mean(without))).sum()))
+        without = [estimate((total - part) / (count - size)) for part, size in zip(left_out, their_size, strict=True)]
+        errors.append(np.sqrt((num - 1) / num * np.square(np.subtract(without, np.mean(without))).sum()))
     return float(max(errors, default=np.nan))

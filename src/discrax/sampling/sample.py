@@ -74,8 +74,8 @@ def sample(
     - `progress`: a progress bar; by default in terminals and notebooks, and elsewhere a plain line every ten seconds.
     - `folder`: draws go there chunk by chunk and are read when they are looked at. If the run ends early, however that
       comes, the same call goes on with it; one with more `num_samples` extends it. `discrax.load` reads it at any time.
-    - `tempering`: `discrax.Ladder()` for laws with many modes: each chain is a ladder of replicas from an easy law to the
-      target, which exchange their states. Draws are those of the target; `result.tempering` tells how it went.
+    - `tempering`: `discrax.Ladder()` for laws with many modes: each chain is a ladder of replicas from an easy law to
+      the target, which exchange their states. Draws are those of the target; `result.tempering` tells how it went.
 
     Ctrl-C and SIGTERM return what was drawn so far, with `is_complete` False; a second one raises at once.
     """
@@ -95,8 +95,9 @@ def sample(
             sampler = build_kernel(sampler, target)
         store = None
         if folder is not None:
-            parts = {"sampler": sampler, "adaptation": adaptation}
-            parts |= {} if tempering is None else {"tempering": tempering}
+            parts: dict[str, Any] = {"sampler": sampler, "adaptation": adaptation}
+            if tempering is not None:
+                parts["tempering"] = tempering
             words = fingerprint(key, target, init, plan, num_chains, parts)
             store = opened.enter_context(RunFolder(folder, target, plan, words, found))
             if store.is_complete:

@@ -25,7 +25,7 @@ from discrax.core import random
 from discrax.core.exchanges import decide_exchanges, exchanged
 from discrax.core.kernel import Info, Kernel, State, reevaluate, replaced, scalar_info
 from discrax.core.target import Target, Tempered, inverse_temperature, temper
-from discrax.sampling.houdayer import Neighbours, exchange_clusters
+from discrax.sampling.houdayer import Neighbours, houdayer_move
 from discrax.sampling.stacking import split, stack
 from discrax.targets.between import between
 
@@ -84,12 +84,12 @@ class Tempering(Kernel):
         return 1 if self.neighbours is None else 2
 
     @property
-    def uses_gradient(self) -> bool:  # ty: ignore[invalid-attribute-override]
+    def uses_gradient(self) -> bool:
         """As the kernels of the rungs."""
         return self.shared.uses_gradient
 
     @property
-    def keeps_totals(self) -> bool:  # ty: ignore[invalid-attribute-override]
+    def keeps_totals(self) -> bool:
         """As the kernels of the rungs."""
         return self.shared.keeps_totals
 
@@ -161,7 +161,7 @@ class Tempering(Kernel):
         rungs: Rungs = state.cache
         states, info = self._move(for_steps, target, rungs.states)
         if self.neighbours is not None:
-            x = exchange_clusters(for_clusters, self.neighbours, states.x)
+            x = houdayer_move(for_clusters, self.neighbours, states.x)
             states = self.each(reevaluate, target, states._replace(x=x))
         values = self.values(target, states)
         is_swapped, accept_probs = self.exchanges(for_exchanges, values, rungs.turn)

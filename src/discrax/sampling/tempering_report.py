@@ -1,4 +1,4 @@
-"""What a tempered run has to tell: exchange rates, the barrier, round trips, log Z, and whether the ladder is too short."""
+"""What a tempered run has to tell: exchange rates, the barrier, round trips, log Z; and if its ladder is too short."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

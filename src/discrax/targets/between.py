@@ -8,6 +8,7 @@ Neither need be normalised. A state that the target forbids is forbidden on the 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Float, Integer
 
 from discrax.core.checks import describe, leaf_number
@@ -27,14 +28,10 @@ from discrax.core.target import (
 class AnyBetween(Target):
     """log p_b; `beta` is a leaf."""
 
+    space: Space
     reference: Target
     target: Target
     beta: Float[Array, ""]
-
-    @property
-    def space(self) -> Space:
-        """That of the target, and of the reference."""
-        return self.target.space
 
     @property
     def gathers(self) -> bool:
@@ -82,14 +79,15 @@ def between(reference: Target, target: Target, beta: float | Float[Array, ""] = 
             f"{_words(reference.space)}; frozen sites and bounds on totals count."
         )
     is_exact = all(offered(law, ExactRatios) is not None for law in (reference, target))
-    return (ExactBetween if is_exact else Between)(reference, target, leaf_number("beta", beta, least=0, most=1))
+    family = ExactBetween if is_exact else Between
+    return family(target.space, reference, target, leaf_number("beta", beta, least=0, most=1))
 
 
 def _is_same(one: Space, other: Space) -> bool:
     if jax.tree.structure(one) != jax.tree.structure(other):
         return False
     pairs = zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True)
-    known = [(a, b) for a, b in pairs if not any(isinstance(each, jax.core.Tracer) for each in (a, b))]
+    known = [(a, b) for a, b in pairs if not any(isinstance(each, Tracer) for each in (a, b))]
     return all(np.shape(a) == np.shape(b) and np.array_equal(a, b) for a, b in known)
 
 

@@ -13,6 +13,7 @@ from discrax.core.kernel import Kernel, State, scalar_info
 from discrax.core.target import log_prob
 from discrax.sampling.houdayer import Neighbours
 from discrax.sampling.ladder import Ladder
+from discrax.sampling.ladder_tuning import gap_barriers, place_rungs
 from discrax.sampling.tempering import Tempering
 
 BETAS = (0.1, 0.5, 1.0)
@@ -97,7 +98,9 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    "case", ["spins by dmala", *(pytest.param(case, marks=pytest.mark.slow) for case in [*CASES][1:])]
+)
 def test_the_product_law_of_all_rungs_is_kept(case):
     kernel, space, reference = CASES[case]
     base = rugged(space, strength=0.5)
@@ -112,6 +115,7 @@ def test_exchanges_with_the_wrong_sign_fail():
     assert not verdict_on(twin(WrongSign, ladder), base)
 
 
+@pytest.mark.slow
 def test_a_reference_that_is_not_seen_after_exchanges_fails():
     base, reference = rugged(dx.Binary(3)), dx.targets.Bernoulli([0.05, 0.5, 0.95])
     ladder = Ladder(betas=BETAS, reference=reference).kernel(dx.samplers.rwm(), base)
@@ -119,12 +123,14 @@ def test_a_reference_that_is_not_seen_after_exchanges_fails():
     assert not verdict_on(twin(Stale, ladder), base)
 
 
+@pytest.mark.slow
 def test_several_steps_between_exchanges_keep_the_law():
     base = rugged(dx.Spin(3))
     ladder = Ladder(betas=BETAS, num_steps=3).kernel(dx.samplers.gibbs(), base)
     assert verdict_on(ladder, base)
 
 
+@pytest.mark.slow
 def test_clusters_are_exchanged_exactly():
     base = glass()
     ladder = Ladder(betas=(0.3, 1.0), clusters=True).kernel(dx.samplers.gibbs(), base)
@@ -178,7 +184,7 @@ def far_modes():
     return dx.targets.Ising.lattice((3, 3), coupling=2.0, field=0.02)
 
 
-@pytest.mark.parametrize("sampler", ["dmala", "gibbs"])
+@pytest.mark.parametrize("sampler", [pytest.param("dmala", marks=pytest.mark.slow), "gibbs"])
 def test_the_modes_of_a_target_have_their_weights(sampler):
     target, settings = far_modes(), {"num_chains": 4, "num_warmup": 1000, "num_samples": 4000, "progress": False}
     law, states = dx.exact.law(target), target.space.enumerate()
@@ -189,4 +195,76 @@ def test_the_modes_of_a_target_have_their_weights(sampler):
     start = np.zeros((3, 3), np.int8)
     alone = dx.sample(jax.random.key(0), target, sampler, init=start, **settings)
     assert np.abs(alone.draws.mean(axis=(0, 1)) - exact).max() > 0.4  # the twin
-    assert tempered.summary().notes == () and tempered.tempering.round_trips.min() > 50
+    assert tempered.summary().notes == ()
+    assert tempered.tempering.round_trips.min() > 50
+
+
+def short(**more):
+    settings = {"num_chains": 3, "num_warmup": 200, "num_samples": 150, "progress": False}
+    return dx.sample(jax.random.key(0), far_modes(), "gibbs", **settings | more)
+
+
+def test_what_a_tempered_run_returns(tmp_path):
+    result = short(tempering=dx.Ladder(4))
+    assert result.draws.shape == (3, 150, 3, 3)
+    assert result.stats["log_ratio"].shape == (3, 150, 4)
+    values = jax.vmap(jax.vmap(lambda x: log_prob(far_modes(), x)))(result.draws)
+    np.testing.assert_allclose(result.stats["lp"], values, rtol=1e-5)
+    np.testing.assert_allclose(result.stats["log_ratio"][..., -1], values, rtol=1e-5)
+    assert len(result.to_dataframe()) == 450
+    assert "exchange rates" in str(result.tempering)
+    assert "barrier" in str(result.report)
+    assert short().tempering is None
+    loaded = dx.load(result.save(tmp_path / "run.nc"))
+    np.testing.assert_array_equal(loaded.tempering.exchange_rates, result.tempering.exchange_rates)
+    assert loaded.tempering.log_normaliser == result.tempering.log_normaliser
+
+
+def test_a_folder_has_the_same_run(tmp_path):
+    ladder = dx.Ladder(4)
+    in_memory, stored = (short(tempering=ladder, folder=folder) for folder in (None, tmp_path / "run"))
+    np.testing.assert_array_equal(in_memory.draws, np.asarray(stored.draws))
+    for result in (stored, dx.load(tmp_path / "run"), short(tempering=ladder, folder=tmp_path / "run")):
+        assert result.tempering.log_normaliser == in_memory.tempering.log_normaliser
+    with pytest.raises(ValueError, match="tempering"):
+        short(tempering=dx.Ladder(5), folder=tmp_path / "run")
+
+
+def test_a_run_of_moments_has_the_report_of_its_warm_up():
+    report = short(tempering=dx.Ladder(4), keep="moments").tempering
+    assert len(report.exchange_rates) == 3
+    assert report.log_normaliser is None
+
+
+def test_a_short_ladder_says_so():
+    target = dx.targets.Ising.lattice((16, 16), coupling=0.6)
+    settings = {"num_chains": 2, "num_warmup": 100, "num_samples": 100, "progress": False}
+    result = dx.sample(jax.random.key(0), target, "gibbs", tempering=dx.Ladder(3), **settings)
+    assert "too short" in result.tempering.warning
+    assert result.tempering.warning in result.summary().notes
+
+
+def test_rungs_are_placed_by_the_barrier():
+    betas = jnp.asarray([0.0, 0.25, 0.5, 1.0])
+    rates = jnp.asarray([0.1, 0.9, 0.9])  # the first gap is too wide
+    placed = np.asarray(place_rungs(betas, rates, 4))
+    assert placed[0] == 0
+    assert placed[-1] == 1
+    assert (np.diff(placed) > 0).all()
+    assert placed[2] < 0.25  # two rungs where the barrier is
+    np.testing.assert_allclose(gap_barriers(np.asarray(rates)), np.asarray(gap_barriers(rates)), rtol=1e-3)
+    near = np.array([0.98])
+    np.testing.assert_allclose(gap_barriers(near), 1 - near, rtol=1e-3)  # the rate of rejection
+
+
+@pytest.mark.slow
+def test_warm_up_evens_the_exchange_rates_and_auto_takes_as_many_rungs_as_the_barrier_wants():
+    target = dx.targets.Ising.lattice((6, 6), coupling=0.5)
+    result = dx.sample(jax.random.key(0), target, "dmala", tempering=dx.Ladder(), progress=False)
+    report = result.tempering
+    assert report.exchange_rates.min() > 0.4
+    assert np.ptp(report.exchange_rates) < 0.2
+    assert abs(len(report.betas) - (2 * report.barrier + 1)) <= 2
+    even = Ladder(betas=np.geomspace(1e-3, 1, len(report.betas)))  # the twin: nothing is placed
+    rates = dx.sample(jax.random.key(0), target, "dmala", tempering=even, progress=False).tempering.exchange_rates
+    assert np.ptp(rates) > 0.3
