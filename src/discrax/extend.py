@@ -5,7 +5,8 @@
   `evaluate` (log-ratios of all single-site changes too), `evaluate_change`, `effective_ratios`, `temper`.
 - A target: `Target`, or `StochasticTarget` where only estimates can be had, on a `Space`; what it may offer beyond
   `log_prob` is `ExactRatios`, `LocalChanges`, `RatioUpdates`, `Coloured`, `QuadraticForm`, `Layered` or `Bonded`, and
-  `offered` asks for it; of one that offers nothing, `exact_evaluation` has the exact log-ratios, by `log_prob` at every change.
+  `offered` asks for it; of one that offers nothing, `exact_evaluation` has the exact log-ratios, by `log_prob` at
+  every change. `clusters` finds what the open `Bonds` of a target connect.
 - An adapter: whatever has the methods of `Adapter`.
 - An observer: `Observer` with `init` and `look`; `Best`, the best state that each chain has seen, is one.
 - A problem: `Problem`, or nearer to the ground `BinaryProblem`, `BinaryQuadratic`, `BoundedQuadratic`, `Labelling`.
