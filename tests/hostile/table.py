@@ -90,6 +90,7 @@ dx.auto seconds:positive=1.0 score:choice='jump' candidates:thing?=('rwm','gibbs
 tuning:dx.AcceptanceRate rate:probability?=0.5 rule:choice='robust'
 tuning:dx.adaptation.JumpProbes names:thing?=None window:count?=2 num_windows:count0=0
     grid:thing=()
+dx.adaptation.OneByOne rules:thing=[None,dx.AcceptanceRate()]
 tuning:dx.bench.papers.rules.StepSearch names:thing?=None values:array?=(0.1,0.5) window:count?=2
     num_windows:count0=0 -- values/integers values/too-many-axes
 tuning:dx.bench.papers.rules.GammaRule names:thing?=('gamma',) window:count?=2 num_windows:count0=0
@@ -121,6 +122,12 @@ drawing:dx.samplers.ab_max sigma:positive=0.1 alpha:number=0.5 W:array?=np.eye(4
 drawing:dx.samplers.ab_trace sigma:positive=0.1 alpha:number=0.5 W:array?=np.eye(4) ratios:choice='exact'
 drawing:dx.samplers.swap path_length:positive=1.0 balancing:choice='sqrt' ratios:choice='exact'
 drawing:dx.samplers.swap_uniform path_length:positive=1.0
+drawing:dx.samplers.swendsen_wang
+drawing:dx.samplers.wolff
+drawing:dx.samplers.global_flip
+drawing:dx.samplers.cycle first!:sampler='rwm' second!:sampler='gibbs'
+drawing:dx.samplers.mixture first!:sampler='rwm' second!:sampler='gibbs' weights:array?=[1.,2.]
+drawing:dx.samplers.on_sites sampler:sampler='rwm' sites:codes=mask
 drawing:dx.samplers.sgdld step_size:positive=0.3 cache:flag=True polyak:flag=True balancing:choice='sqrt'
     moves:choice='auto' exact:flag=True temperature:positive?=1.0 weigh:choice='steps'
 drawing:dx.samplers.local_search cache:flag=True

@@ -65,14 +65,18 @@ def clusters(bonds: Bonds, is_open: Bool[Array, " bonds"], num_sites: int) -> In
 
     ways = jax.tree.map(materialised, bonds.ways(is_open))
 
+    def look(labels: Int[Array, " n"]) -> tuple[Array, Array]:
+        labels = materialised(labels)
+        return labels, materialised(bonds.lowest(labels, ways))
+
     def one_pass(carry: tuple[Array, Array]) -> tuple[Array, Array]:
-        before, _ = carry
-        seen = materialised(bonds.lowest(before, ways))
-        labels = jnp.minimum(before.at[before].min(seen, mode="promise_in_bounds"), seen)
+        labels, seen = carry
+        labels = jnp.minimum(labels.at[labels].min(seen, mode="promise_in_bounds"), seen)
         for _ in range(_JUMPS):
             labels = materialised(labels)
             labels = labels.at[labels].get(mode="promise_in_bounds")
-        return labels, jnp.any(labels != before)
+        return look(labels)
 
-    first = jnp.arange(num_sites, dtype=jnp.int32)
-    return jax.lax.while_loop(lambda carry: carry[1], one_pass, (first, jnp.asarray(True)))[0]
+    # While a site sees a lower label than its own; at the end all sites of a cluster have that of its lowest.
+    first = look(jnp.arange(num_sites, dtype=jnp.int32))
+    return jax.lax.while_loop(lambda carry: jnp.any(carry[1] < carry[0]), one_pass, first)[0]

@@ -24,6 +24,7 @@ Swendsen and Wang, Phys. Rev. Lett. 58, 86 (1987); Wolff, Phys. Rev. Lett. 62, 3
 from abc import abstractmethod
 from typing import Any, ClassVar, NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -49,9 +50,13 @@ class Labelled(NamedTuple):
 class ClusterKernel(Kernel):
     """Draws which bonds are open and finds what they connect. Subclasses give clusters new labels."""
 
-    bonds: Bonds | None = None  # of the target it was prepared for
+    bonds: Bonds | None = eqx.field(default=None, init=False)  # of the target it was prepared for
     spaces: ClassVar[tuple[type[Space], ...]] = (Binary, Spin, Categorical)
     needs: ClassVar[tuple[type[Target], ...]] = (Bonded,)
+
+    def open_probability(self, strengths: Float[Array, " bonds"]) -> Float[Array, " bonds"]:
+        """Of bonds whose ends are equal."""
+        return -jnp.expm1(-strengths)
 
     @abstractmethod
     def relabel(
@@ -89,7 +94,7 @@ class ClusterKernel(Kernel):
         for_bonds, for_labels = random.split(key, 2)
         x = state.x.reshape(-1)
         strengths = temper(target, bonded.strengths(bonds))
-        is_drawn = random.uniform(for_bonds, bonds.count) < open_probability(strengths)
+        is_drawn = random.uniform(for_bonds, bonds.count) < self.open_probability(strengths)
         roots = clusters(bonds, bonds.are_equal(x) & is_drawn, space.num_sites)
         fields = _fields_of(space, temper(target, bonded.site_fields()))
         labelled = self.relabel(for_labels, space, x, roots, fields)
@@ -140,11 +145,6 @@ class Wolff(ClusterKernel):
         decision = decide(for_decision, jnp.sum(jnp.where(is_in, gains, 0)))
         y = jnp.where(is_in & decision.is_accepted, new.astype(x.dtype), x)
         return Labelled(y, decision.accept_prob, decision.is_accepted)
-
-
-def open_probability(strengths: Float[Array, " bonds"]) -> Float[Array, " bonds"]:
-    """Of a bond whose ends are equal."""
-    return -jnp.expm1(-strengths)
 
 
 def _fields_of(space: Space, fields: Float[Array, "n ..."]) -> Float[Array, "n ..."]:

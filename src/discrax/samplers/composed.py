@@ -98,6 +98,17 @@ class Composed(Kernel):
         nothing = scalar_info(0, False, 0, 0, False)
         return State(x, states[0].log_prob, PartCaches(tuple(s.cache for s in states), (nothing,) * len(states)))
 
+    def arrive(self, part: Kernel, target: Target, state: State) -> State:
+        """The state of a part at the beginning of its turn, with its cache as it left it: others may have moved."""
+        return reevaluate(part, target, state)
+
+    def turn(self, part: Kernel, key: PRNGKeyArray, target: Target, state: State) -> tuple[State, Info]:
+        """A step of a part."""
+        if not jax.tree.leaves(state.cache):
+            return part.step(key, target, state)
+        after, info = part.step(key, target, self.arrive(part, target, state))
+        return after, info._replace(evals=info.evals + 1)
+
 
 class Cycle(Composed):
     """One step of each kernel, in turn."""
@@ -107,7 +118,7 @@ class Cycle(Composed):
     def step(self, key: PRNGKeyArray, target: Target, state: State) -> tuple[State, Info]:
         here, caches, infos = state, [], []
         for part, of_part, cache in zip(self.kernels, self.keys(key), state.cache.caches, strict=True):
-            here, info = _one_step(part, of_part, target, here._replace(cache=cache))
+            here, info = self.turn(part, of_part, target, here._replace(cache=cache))
             caches.append(here.cache)
             infos.append(info)
         after = State(here.x, here.log_prob, PartCaches(tuple(caches), tuple(infos)))
@@ -129,7 +140,7 @@ class Mixture(Composed):
         chosen = draw_weighted_levels(random.words(for_choice, 1), self.weights[None])[0]
         made, caches, infos = None, [], []
         for i, (part, of_part, cache) in enumerate(zip(self.kernels, keys, state.cache.caches, strict=True)):
-            after, info = _one_step(part, of_part, target, state._replace(cache=cache))
+            after, info = self.turn(part, of_part, target, state._replace(cache=cache))
             caches.append(select(chosen == i, after.cache, cache))
             infos.append(info)
             this = (after._replace(cache=()), info)
@@ -242,14 +253,6 @@ def checked_weights(weights: Any, count: int) -> Float[Array, " kernels"]:
             "kernel out that is never to be drawn."
         )
     return jnp.asarray(values / values.sum(), jnp.float32)
-
-
-def _one_step(kernel: Kernel, key: PRNGKeyArray, target: Target, state: State) -> tuple[State, Info]:
-    """A step from a state that others may have left."""
-    if not jax.tree.leaves(state.cache):
-        return kernel.step(key, target, state)
-    after, info = kernel.step(key, target, reevaluate(kernel, target, state))
-    return after, info._replace(evals=info.evals + 1)
 
 
 def _of_all(infos: Sequence[Info], jump: Float[Array, ""]) -> Info:

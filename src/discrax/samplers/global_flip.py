@@ -9,7 +9,7 @@ few states; it is meant to take turns with others (`cycle`, `mixture`).
 """
 
 import jax.numpy as jnp
-from jaxtyping import Array, Integer, PRNGKeyArray
+from jaxtyping import Array, Int, Integer, PRNGKeyArray
 
 from discrax.core import random
 from discrax.core.kernel import Info, Kernel, State, scalar_info
@@ -25,13 +25,12 @@ class GlobalFlip(Kernel):
         return State(x, log_prob(target, x), ())
 
     def step(self, key: PRNGKeyArray, target: Target, state: State) -> tuple[State, Info]:
-        space, (for_shift, for_way, for_decision) = target.space, random.split(key, 3)
+        space, (for_shift, for_decision) = target.space, random.split(key, 2)
         x, num_levels = state.x.reshape(-1).astype(jnp.int32), space.levels_at()
         if space.has_two_levels or isinstance(space, Ordinal):
             y = num_levels - 1 - x
         else:
-            way = 2 * random.integers(for_way, 1, 2)[0] - 1
-            y = (x + way * (1 + random.integers(for_shift, 1, space.num_levels - 1)[0])) % num_levels
+            y = (x + self.shift(for_shift, space.num_levels)) % num_levels
         y = y.reshape(space.shape).astype(space.dtype)
         y = y if space.frozen is None else jnp.where(space.frozen.mask, state.x, y)
         there = State(y, log_prob(target, y), ())
@@ -39,3 +38,9 @@ class GlobalFlip(Kernel):
         jump = jnp.where(decision.is_accepted, space.distance(state.x, y), 0)
         info = scalar_info(decision.accept_prob, decision.is_accepted, jump, 1, decision.is_invalid)
         return select(decision.is_accepted, there, state), info
+
+    def shift(self, key: PRNGKeyArray, num_levels: int) -> Int[Array, ""]:
+        """s d: the same distance up and down is as likely."""
+        for_way, for_distance = random.split(key, 2)
+        way = 2 * random.integers(for_way, 1, 2)[0] - 1
+        return way * (1 + random.integers(for_distance, 1, num_levels - 1)[0])
