@@ -22,10 +22,10 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AcceptanceRate", "Binary", "Categorical", "Info", "Kernel", "Ladder", "Mixed", "Ordinal", "Result", "Solution",
-    "Space", "Spin", "State", "Target", "Tempered", "adaptation", "anneal_population", "auto", "bench", "citation", "core",
-    "curvature", "data", "diagnostics", "exact", "extend", "interop", "learn", "load", "log_normaliser", "problems",
-    "sample", "samplers", "sampling", "scan_temperatures", "searches", "solve", "solve_many", "solving", "targets",
-    "text",
+    "Space", "Spin", "State", "Target", "Tempered", "adaptation", "anneal_population", "auto", "bench", "citation",
+    "core", "curvature", "data", "diagnostics", "exact", "extend", "interop", "learn", "load", "log_normaliser",
+    "problems", "sample", "samplers", "sampling", "scan_temperatures", "searches", "solve", "solve_many", "solving",
+    "targets", "text",
 ]  # fmt: skip
 
 _HOMES = {
@@ -34,10 +34,8 @@ _HOMES = {
     **dict.fromkeys(("Binary", "Categorical", "Ordinal", "Space", "Spin"), "core.space"),
     **dict.fromkeys(("Target", "Tempered"), "core.target"),
     "Mixed": "interop.mixed",
-    **dict.fromkeys(
-        ("Ladder", "Result", "anneal_population", "auto", "citation", "load", "log_normaliser"), "sampling"
-    ),
-    **dict.fromkeys(("sample", "scan_temperatures"), "sampling"),
+    **dict.fromkeys(("Ladder", "Result", "auto", "citation", "load", "sample"), "sampling"),
+    **dict.fromkeys(("anneal_population", "log_normaliser", "scan_temperatures"), "sampling"),
     **dict.fromkeys(("Solution", "solve", "solve_many"), "solving"),
 }
 
