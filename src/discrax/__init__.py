@@ -14,16 +14,18 @@ if TYPE_CHECKING:  # for editors and type checkers: the same names as below
     from discrax.core.space import Binary, Categorical, Ordinal, Space, Spin
     from discrax.core.target import Target, Tempered
     from discrax.interop.mixed import Mixed
-    from discrax.sampling import Result, auto, citation, load, sample
+    from discrax.sampling import Ladder, Result, anneal_population, auto, citation, load, log_normaliser, sample
+    from discrax.sampling import scan_temperatures
     from discrax.solving import Solution, searches, solve, solve_many
 
 __version__ = "0.1.0"
 
 __all__ = [
-    "AcceptanceRate", "Binary", "Categorical", "Info", "Kernel", "Mixed", "Ordinal", "Result", "Solution", "Space",
-    "Spin", "State", "Target", "Tempered", "adaptation", "auto", "bench", "citation", "core", "curvature", "data",
-    "diagnostics", "exact", "extend", "interop", "learn", "load", "problems", "sample", "samplers", "sampling",
-    "searches", "solve", "solve_many", "solving", "targets", "text",
+    "AcceptanceRate", "Binary", "Categorical", "Info", "Kernel", "Ladder", "Mixed", "Ordinal", "Result", "Solution",
+    "Space", "Spin", "State", "Target", "Tempered", "adaptation", "anneal_population", "auto", "bench", "citation",
+    "core", "curvature", "data", "diagnostics", "exact", "extend", "interop", "learn", "load", "log_normaliser",
+    "problems", "sample", "samplers", "sampling", "scan_temperatures", "searches", "solve", "solve_many", "solving",
+    "targets", "text",
 ]  # fmt: skip
 
 _HOMES = {
@@ -32,7 +34,8 @@ _HOMES = {
     **dict.fromkeys(("Binary", "Categorical", "Ordinal", "Space", "Spin"), "core.space"),
     **dict.fromkeys(("Target", "Tempered"), "core.target"),
     "Mixed": "interop.mixed",
-    **dict.fromkeys(("Result", "auto", "citation", "load", "sample"), "sampling"),
+    **dict.fromkeys(("Ladder", "Result", "auto", "citation", "load", "sample"), "sampling"),
+    **dict.fromkeys(("anneal_population", "log_normaliser", "scan_temperatures"), "sampling"),
     **dict.fromkeys(("Solution", "solve", "solve_many"), "solving"),
 }
 

@@ -48,6 +48,13 @@ KERNELS: dict[str, Callable[[float], dx.Kernel]] = {  # of a scale
     "ab_trace": lambda scale: dx.samplers.ab_trace(scale, 0.7, coupling()),
     "swap": dx.samplers.swap,
     "swap_uniform": dx.samplers.swap_uniform,
+    "swendsen_wang": lambda _: dx.samplers.swendsen_wang(),
+    "wolff": lambda _: dx.samplers.wolff(),
+    "global_flip": lambda _: dx.samplers.global_flip(),
+    "cycle(rwm,dmala)": lambda scale: dx.samplers.cycle(dx.samplers.rwm(scale), dx.samplers.dmala(scale)),
+    "mixture(pas,gibbs)": lambda scale: dx.samplers.mixture(
+        dx.samplers.pas(scale), dx.samplers.gibbs("systematic"), weights=[1.0, 3.0]
+    ),
     "sgdld": lambda scale: dx.samplers.sgdld(min(scale, 0.9)),
     "minibatch_gibbs": lambda _: dx.samplers.minibatch_gibbs(),
     "pseudo_marginal": lambda _: dx.samplers.pseudo_marginal(),
@@ -63,8 +70,14 @@ CACHES_NO_RATIOS = (
     "block_gibbs",
     "hamming_ball",
     "swap_uniform",
+    "swendsen_wang",
+    "wolff",
+    "global_flip",
+    "cycle(rwm,dmala)",
+    "mixture(pas,gibbs)",
     "pseudo_marginal",
 )
+CLUSTERS = ("swendsen_wang", "wolff")
 CACHES_RATIOS = tuple(name for name in KERNELS if name not in CACHES_NO_RATIOS)
 
 
@@ -79,7 +92,7 @@ def row_of(kernel: str) -> str:
 
 
 def test_every_row_of_the_registry_is_here():
-    assert {row_of(name) for name in KERNELS} == set(dx.samplers.REGISTRY)
+    assert {row_of(name) for name in KERNELS if "(" not in name} == set(dx.samplers.REGISTRY)
 
 
 def space_of(space_type: type[dx.Space]) -> dx.Space:
@@ -105,7 +118,7 @@ class Cubic(eqx.Module):
 
 def target_of(kernel: str, space: dx.Space) -> dx.Target:
     """Neither exact log-ratios nor local changes, unless the kernel cannot do without."""
-    if kernel == "gibbs-chromatic":
+    if kernel in ("gibbs-chromatic", *CLUSTERS):
         return dx.targets.Quadratic(space, dx.targets.Lattice(space.shape, 0.4), 0.2)
     shape = jax.eval_shape(space.embed, jax.ShapeDtypeStruct(space.shape, space.dtype)).shape
     weights = 0.4 * np.sin(np.arange(np.prod(shape))).reshape(shape)
@@ -177,7 +190,7 @@ def runs() -> list:
     """
     out = []
     for number, name in enumerate(KERNELS):
-        spaces = dx.samplers.REGISTRY[row_of(name)].spaces
+        spaces = dx.samplers.get_sampler(row_of(name)).spaces
         settings = [*[(space, 32) for space in spaces], (spaces[-1], 64)]
         quick = settings[number % len(settings)]
         few = [settings[(number + i) % len(settings)] for i in range(min(2, len(settings)))]

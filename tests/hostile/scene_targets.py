@@ -96,6 +96,18 @@ def applied():
 
 
 @thing
+def tempered():
+    """Draws in this way, with few rungs."""
+
+    def temper(ladder):
+        if isinstance(ladder.num_rungs, int) and ladder.num_rungs > 100:
+            return ladder
+        return dx.sample(get("key"), get("spins"), "gibbs", tempering=ladder, **TINY)
+
+    return temper
+
+
+@thing
 def first_two():
     """Of a set that is made as it is read."""
     return lambda graphs: list(itertools.islice(graphs, 2))

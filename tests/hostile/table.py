@@ -84,10 +84,13 @@ dx.sample key:key=key target:target=spins sampler:sampler='dmala' num_chains:siz
 dx.sample key:key=key target:target=spins sampler:sampler='gibbs' num_chains:size=2 num_warmup:count0=0
     num_samples:count=2 keep:choice='moments' init:codes?=states progress:flag=False
 sample_into folder:out_folder?='run'
+tempered:dx.Ladder num_rungs:size=3 reference:target?=None num_steps:count=1 clusters:flag=False -- num_steps/huge
+tempered:dx.Ladder betas:array?=(0.1,1.0) -- betas/float16
 dx.auto seconds:positive=1.0 score:choice='jump' candidates:thing?=('rwm','gibbs') -- seconds/infinite
 tuning:dx.AcceptanceRate rate:probability?=0.5 rule:choice='robust'
 tuning:dx.adaptation.JumpProbes names:thing?=None window:count?=2 num_windows:count0=0
     grid:thing=()
+dx.adaptation.OneByOne rules:thing=[None,dx.AcceptanceRate()]
 tuning:dx.bench.papers.rules.StepSearch names:thing?=None values:array?=(0.1,0.5) window:count?=2
     num_windows:count0=0 -- values/integers values/too-many-axes
 tuning:dx.bench.papers.rules.GammaRule names:thing?=('gamma',) window:count?=2 num_windows:count0=0
@@ -119,6 +122,12 @@ drawing:dx.samplers.ab_max sigma:positive=0.1 alpha:number=0.5 W:array?=np.eye(4
 drawing:dx.samplers.ab_trace sigma:positive=0.1 alpha:number=0.5 W:array?=np.eye(4) ratios:choice='exact'
 drawing:dx.samplers.swap path_length:positive=1.0 balancing:choice='sqrt' ratios:choice='exact'
 drawing:dx.samplers.swap_uniform path_length:positive=1.0
+drawing:dx.samplers.swendsen_wang
+drawing:dx.samplers.wolff
+drawing:dx.samplers.global_flip
+drawing:dx.samplers.cycle first!:sampler='rwm' second!:sampler='gibbs'
+drawing:dx.samplers.mixture first!:sampler='rwm' second!:sampler='gibbs' weights:array?=[1.,2.]
+drawing:dx.samplers.on_sites sampler:sampler='rwm' sites:codes=mask
 drawing:dx.samplers.sgdld step_size:positive=0.3 cache:flag=True polyak:flag=True balancing:choice='sqrt'
     moves:choice='auto' exact:flag=True temperature:positive?=1.0 weigh:choice='steps'
 drawing:dx.samplers.local_search cache:flag=True
@@ -138,6 +147,7 @@ dx.exact.walk key:key=key target:target=spins kernel:thing=kernel x:codes=states
 dx.exact.chain_law target:thing=chain
 dx.exact.chi_square counts:array=counts probabilities:array=uniform4 -- counts/integers
 dx.exact.total_variation p:array=uniform4 q:array=uniform4
+dx.exact.square_ising shape:shape=(4,4) coupling:positive0=0.4
 dx.exact.bernoulli_optimum probs:array=probabilities balancing:function=square_root
 dx.exact.scaling probs:array=probabilities balancing:function?=square_root
 dx.exact.scaling_at target:target=spins states:codes=states balancing:function?=square_root
@@ -239,6 +249,17 @@ dx.learn.mmd a:codes=rows b:codes=rows -- a/negative a/too-large a/fraction b/ne
 dx.learn.marginal_error a:codes=rows b:codes=rows num_levels:size=2
 dx.learn.covariance_error a:codes=rows b:codes=rows num_levels:size=2
 dx.learn.rbm_log_Z machine:thing=machine
+dx.log_normaliser key:key=key target:target=spins method:choice='annealing' reference:array?=probabilities
+    sampler:sampler?='gibbs' progress:flag=False num_chains:size=2 num_temperatures:size=4 steps:count=1
+    devices:count?=None
+dx.log_normaliser key:key=key target:target=spins method:choice='population' reference:array?=probabilities
+    sampler:sampler?='gibbs' progress:flag=False num_particles:size=4 num_populations:size=2 steps:count=1
+    ess:probability=0.5
+dx.anneal_population key:key=key target:target=spins num_particles:size=4 num_populations:size=2
+    sampler:sampler?='gibbs' steps:count=1 ess:probability=0.5 reference:array?=probabilities progress:flag=False
+dx.scan_temperatures key:key=key target:target=spins betas:array=[.1,.2,.3] sampler:sampler?='gibbs'
+    observables:thing?={'sum':np.sum} num_chains:size=2 num_warmup:count0=2 num_samples:size=4 thinning:count=1
+    init:codes?=state -- betas/wrong-size betas/float16
 dx.learn.ais key:key=key target:target=machine base:array?=probabilities num_chains:size=2 num_temperatures:size=4
     sampler:sampler='gibbs' steps:count=1 devices:count?=None progress:flag=False
 dx.learn.mixing_curves key:key=key target:target=machine samplers:thing={'gibbs':'gibbs'} init:codes=states

@@ -2,6 +2,7 @@
 
 from discrax.adaptation.acceptance import AcceptanceRate, AcceptanceReport
 from discrax.adaptation.jump import JumpProbes
+from discrax.adaptation.parts import OneByOne, PartsReport
 from discrax.adaptation.windows import JumpReport
 
-__all__ = ["AcceptanceRate", "AcceptanceReport", "JumpProbes", "JumpReport"]
+__all__ = ["AcceptanceRate", "AcceptanceReport", "JumpProbes", "JumpReport", "OneByOne", "PartsReport"]

@@ -43,6 +43,13 @@ class Info(NamedTuple):
     is_invalid: Bool[Array, ""]  # the log-probability at the proposal was NaN or +inf
 
 
+class PartCaches(NamedTuple):
+    """The cache of a kernel that is made of others: what each keeps, and how the last step of each went."""
+
+    caches: tuple[Any, ...]
+    infos: tuple[Info, ...]
+
+
 class Caution(str):
     """A sentence of `Kernel.prepare` that whoever trusts the draws should know: it is in the summary of a result."""
 
@@ -72,6 +79,18 @@ class Kernel(eqx.Module):
     keeps_totals: ClassVar[bool] = False  # it never leaves the states whose totals a space bounds
     evaluates_levels: ClassVar[bool] = False  # a step evaluates the target at every level of a site, or of all sites
 
+    @property
+    def parts(self) -> tuple["Kernel", ...]:
+        """The kernels that it is made of, where it is made of others."""
+        return ()
+
+    def refusal(self, target: Target) -> str | None:
+        """Why it cannot have a target that offers all it needs, in a sentence; None where it can, or cannot tell yet.
+
+        Called on the host, before anything is compiled; inside a program the target's numbers are not known.
+        """
+        return None
+
     def init(self, target: Target, x: Integer[Array, "*shape"]) -> State:
         """The state of a chain that starts at x; by default its cache is the log-ratios of all single-site changes."""
         return start_state(target, x)
@@ -91,6 +110,10 @@ class Kernel(eqx.Module):
     def with_knobs(self, **values: Float[Array, ""]) -> "Kernel":
         """The kernel with other values of its knobs; the caller keeps to their limits."""
         return replaced(self, **values)
+
+    def with_capacity(self, capacity: int) -> "Kernel":
+        """The kernel with another capacity, where it has one."""
+        return replaced(self, capacity=capacity)
 
     def queries(self, target: Target, evals: float) -> float:
         """Queries of log pi in a step as the papers count them, given the evaluations that it made (`Info.evals`).
@@ -164,6 +187,11 @@ def check_fits(kernel: Kernel, target: Target) -> None:
                 f"{type(kernel).__name__} needs {what} ({capability.__name__}), which "
                 f"{type(target).__name__} does not offer; use another sampler or a target that offers it."
             )
+    for part in kernel.parts:
+        check_fits(part, target)
+    refusal = kernel.refusal(target)
+    if refusal is not None:
+        raise ValueError(refusal)
 
 
 def rated_knob(kernel: Kernel, target: Target) -> tuple[str, Knob] | None:

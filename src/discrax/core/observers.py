@@ -13,11 +13,17 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Integer
 
-from discrax.core.kernel import Info, State
+from discrax.core.kernel import Info, PartCaches, State
 from discrax.core.statistics import RunningMoments, add_to_moments, no_moments
 from discrax.core.target import Target, temper
 
 STATS = (*Info._fields, "lp")  # what is recorded of every draw
+PART_STATS = ("accept_prob", "jump")  # and, as "jump[0]", of each part of a kernel that is made of others
+
+
+def is_stat(name: str) -> bool:
+    """Whether this is the name of a statistic, of a kernel or of one of its parts."""
+    return name in STATS or name.partition("[")[0] in PART_STATS
 
 
 class Observer(eqx.Module):
@@ -49,16 +55,26 @@ class Draws(Observer):
 
 
 class Stats(Observer):
-    """Statistics of every draw by name: the fields of `Info`, and the tempered log-probability "lp"."""
+    """Statistics of every draw by name: the fields of `Info`, and the tempered log-probability "lp".
+
+    Of a kernel that is made of others also `PART_STATS` of each, in the last step of the draw.
+    """
 
     def init(self, target: Target, states: State) -> None:
         return None
 
     def look(self, target: Target, memory: None, states: State, info: Info) -> tuple[None, Array]:
-        return None, _stats(target, states, info)
+        stats, cache = _stats(target, states, info), states.cache
+        if not isinstance(cache, PartCaches):
+            return None, stats
+        of_parts = [getattr(each, name)[:, None] for each in cache.infos for name in PART_STATS]
+        return None, jnp.concatenate([stats, *of_parts], axis=1)
 
-    def unpack(self, handed: Array, thinning: int) -> dict[str, np.ndarray]:
-        columns = dict(zip(STATS, np.moveaxis(np.asarray(handed), -1, 0), strict=True))
+    def unpack(self, handed: Array | np.ndarray, thinning: int) -> dict[str, np.ndarray]:
+        values = np.moveaxis(np.asarray(handed), -1, 0)
+        num_parts = (len(values) - len(STATS)) // len(PART_STATS)
+        names = (*STATS, *(f"{name}[{part}]" for part in range(num_parts) for name in PART_STATS))
+        columns = dict(zip(names, values, strict=True))
         kinds = {} if thinning > 1 else {"is_accepted": bool, "is_invalid": bool}
         return columns | {name: columns[name].astype(kind) for name, kind in kinds.items()}
 

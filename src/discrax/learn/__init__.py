@@ -1,6 +1,6 @@
 """Training of energy models on data, and what they are worth."""
 
-from discrax.learn.ais import AIS, ais
+from discrax.learn.ais import ais
 from discrax.learn.frequencies import frequencies
 from discrax.learn.mixing import mixing_curves, snapshots
 from discrax.learn.models import NetworkModel, PairwisePotts, convnet, from_function, random_couplings, resnet
@@ -10,7 +10,7 @@ from discrax.learn.rbm_normaliser import rbm_log_Z
 from discrax.learn.training import Trained, pcd
 
 __all__ = [
-    "AIS", "NetworkModel", "PairwisePotts", "Trained", "ais", "convnet", "covariance_error", "frequencies",
+    "NetworkModel", "PairwisePotts", "Trained", "ais", "convnet", "covariance_error", "frequencies",
     "from_function", "marginal_error", "mixing_curves", "mmd", "pcd", "random_couplings", "rbm_log_Z", "resnet",
     "snapshots", "train_rbm",
 ]  # fmt: skip

@@ -25,7 +25,6 @@ from jaxtyping import PRNGKeyArray
 
 from discrax.core import random
 from discrax.core.files import FolderLock, write_whole
-from discrax.core.kernel import replaced
 
 State = TypeVar("State")
 _KEPT = 3
@@ -77,7 +76,7 @@ class TrainingFolder:
         if about["key"] != self._key.tolist():
             raise ValueError(f"The run in {self.folder} was started with another key; resume it with the same one.")
         if state.kernel.capacity is not None:
-            state = state._replace(kernel=replaced(state.kernel, capacity=about["capacity"]))
+            state = state._replace(kernel=state.kernel.with_capacity(about["capacity"]))
         update = about["update"]
         self._rows = [row for row in _read_curves(self.folder / "curves.csv") if row["update"] <= update]
         return filled(state, saved, self.folder)

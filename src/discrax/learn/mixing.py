@@ -17,8 +17,9 @@ from discrax.core.interrupts import Interrupts, listening
 from discrax.core.kernel import Kernel
 from discrax.core.programs import reads_user_code
 from discrax.core.target import Target, check_target
-from discrax.learn.ais import log_probs_of, split_key
 from discrax.sampling import sample
+from discrax.sampling.annealed import split_key
+from discrax.sampling.normaliser import log_probs_of
 from discrax.sampling.result import Result
 
 

@@ -4,12 +4,15 @@ from discrax.samplers import schedules
 from discrax.samplers.balancing import WEIGHT_FUNCTIONS, Power
 from discrax.samplers.block_gibbs import BlockGibbs as block_gibbs  # noqa: N813
 from discrax.samplers.block_gibbs import HammingBall as hamming_ball  # noqa: N813
+from discrax.samplers.clusters import SwendsenWang as swendsen_wang  # noqa: N813
+from discrax.samplers.clusters import Wolff as wolff  # noqa: N813
 from discrax.samplers.continuous_time import DLMC as dlmc  # noqa: N811
 from discrax.samplers.continuous_time import DLMCf as dlmcf  # noqa: N813
 from discrax.samplers.exact_path import LB as lb  # noqa: N811
 from discrax.samplers.exact_path import ExactPAS as pas_exact  # noqa: N813
 from discrax.samplers.gaussian_auxiliary import ab_diagonal, ab_first, ab_max, ab_shift, ab_trace, avg, pavg
 from discrax.samplers.gibbs import gibbs
+from discrax.samplers.global_flip import GlobalFlip as global_flip  # noqa: N813
 from discrax.samplers.langevin import DMALA as dmala  # noqa: N811
 from discrax.samplers.langevin import DULA as dula  # noqa: N811
 from discrax.samplers.langevin import DLPTrace as dlp_trace  # noqa: N813
@@ -19,7 +22,7 @@ from discrax.samplers.ordinal import MHUniform as mh_uniform  # noqa: N813
 from discrax.samplers.ordinal import OrdinalGWG as gwg_ordinal  # noqa: N813
 from discrax.samplers.pseudo_marginal import PseudoMarginal as pseudo_marginal  # noqa: N813
 from discrax.samplers.random_walk import RandomWalk as rwm  # noqa: N813
-from discrax.samplers.registry import REGISTRY, build_kernel, get_sampler
+from discrax.samplers.registry import REGISTRY, build_kernel, cycle, get_sampler, mixture, on_sites
 from discrax.samplers.stochastic import SGDLD as sgdld  # noqa: N811
 from discrax.samplers.stochastic import LocalSearch as local_search  # noqa: N813
 from discrax.samplers.stochastic import MinibatchGibbs as minibatch_gibbs  # noqa: N813
@@ -38,6 +41,7 @@ __all__ = [
     "avg",
     "block_gibbs",
     "build_kernel",
+    "cycle",
     "dlmc",
     "dlmcf",
     "dlp_trace",
@@ -45,6 +49,7 @@ __all__ = [
     "dula",
     "get_sampler",
     "gibbs",
+    "global_flip",
     "gwg",
     "gwg_ordinal",
     "hamming_ball",
@@ -52,6 +57,8 @@ __all__ = [
     "local_search",
     "mh_uniform",
     "minibatch_gibbs",
+    "mixture",
+    "on_sites",
     "pas",
     "pas_exact",
     "pavg",
@@ -61,4 +68,6 @@ __all__ = [
     "sgdld",
     "swap",
     "swap_uniform",
+    "swendsen_wang",
+    "wolff",
 ]

@@ -153,6 +153,20 @@ PAPERS = {
         2009,
         _of("article", name="The Annals of Statistics", volume="37", number="2", pages="697--725"),
     ),
+    "swendsen1987": Paper(
+        "article",
+        "Swendsen, Robert H. and Wang, Jian-Sheng",
+        "Nonuniversal critical dynamics in Monte Carlo simulations",
+        1987,
+        _of("article", name="Physical Review Letters", volume="58", number="2", pages="86--88"),
+    ),
+    "wolff1989": Paper(
+        "article",
+        "Wolff, Ulli",
+        "Collective Monte Carlo updating for spin systems",
+        1989,
+        _of("article", name="Physical Review Letters", volume="62", number="4", pages="361--364"),
+    ),
     "lecun1998": Paper(
         "article",
         "LeCun, Yann and Bottou, L{\\'e}on and Bengio, Yoshua and Haffner, Patrick",
@@ -194,6 +208,9 @@ OF_SAMPLERS = {
     "ab_trace": ("zhang2012", "sun2023any"),
     "swap": ("zanella2020",),
     "swap_uniform": ("metropolis1953",),
+    "swendsen_wang": ("swendsen1987",),
+    "wolff": ("swendsen1987", "wolff1989"),
+    "global_flip": ("metropolis1953",),
     "sgdld": ("sgdld2023",),
     "minibatch_gibbs": ("sgdld2023",),
     "pseudo_marginal": ("andrieu2009",),
@@ -208,6 +225,8 @@ def papers_of(kernel: Any) -> tuple[str, ...]:
     A kernel of somebody else has none.
     """
     cls = type(kernel)
+    if kernel.parts:
+        return tuple(dict.fromkeys(paper for part in kernel.parts for paper in papers_of(part)))
     if cls.__name__ in _OTHER_SCANS:
         return OF_SAMPLERS[_OTHER_SCANS[cls.__name__]]
     rows = [name for name, row in REGISTRY.items() if type(row.build()) is cls]

@@ -3,6 +3,8 @@
 Each candidate is tuned for a few hundred steps as a run would tune it (sweeps, for those that change one site a step),
 and scored by its mean jump distance per second, or per evaluation of the target, in the last part of them. One whose
 chains have not come to where another's have is passed over: long jumps among improbable states are worth nothing.
+Where the chains of the winner disagree (R-hat of log pi, or of the share of sites at a level, as in a magnet below its
+critical temperature) and clusters can be moved, Swendsen-Wang is tried too, and taken if its chains agree.
 
 Candidates come from what the target offers, those that compile quickly first; some are compiled at a time, and one
 whose steps change too few sites to win is not compiled at all. When the budget of seconds is spent, compilation
@@ -22,7 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Integer, Key, PRNGKeyArray
 
-from discrax.adaptation import AcceptanceRate, JumpProbes, JumpReport
+from discrax.adaptation import AcceptanceRate, JumpProbes, JumpReport, OneByOne
 from discrax.core import random
 from discrax.core.checks import describe, in_words, number
 from discrax.core.driver import Adapter
@@ -36,9 +38,11 @@ from discrax.core.target import Coloured, ExactRatios, Factored, QuadraticForm, 
 from discrax.diagnostics import ess
 from discrax.diagnostics.weighted import weighted_rhat
 from discrax.samplers import build_kernel, get_sampler, gibbs
+from discrax.samplers.composed import Composed
 from discrax.samplers.elimination import EliminationGibbs
 from discrax.samplers.elimination_plan import single_site_note
 from discrax.samplers.registry import name_of
+from discrax.sampling.agreement import share_rhat
 from discrax.sampling.checks import chain_keys, gradient_error, initial_states, possible_starts
 from discrax.sampling.run import PILOT_CHUNK, Progress, Run
 
@@ -53,7 +57,8 @@ _MOST_SWEEP = 100  # steps of a draw, for samplers that change one site a step
 _BEHIND = 3.0  # standard deviations of log pi by which a candidate may lag behind the best
 _AT_A_TIME = 4  # candidates that are compiled together, on as many cores
 _FASTER = 4.0  # than the fastest step seen a step may be
-_HIGH_RHAT = 1.2  # of log pi between the chains of a pilot, which is short
+_HIGH_RHAT = 1.2  # between the chains of a pilot, which is short
+_CLUSTERS = "swendsen_wang"
 
 
 class Auto(NamedTuple):
@@ -75,6 +80,12 @@ class Trial(NamedTuple):
     spread: float  # standard deviation of log_prob there
     rhat: float  # of log_prob between the chains there; NaN for one chain
     seconds_per_step: float  # of all chains
+    share_rhat: float = float("nan")  # of the share of sites at a level, the largest of the first levels
+
+    @property
+    def disagrees(self) -> bool:
+        """Whether its chains are in different places."""
+        return self.rhat > _HIGH_RHAT or self.share_rhat > _HIGH_RHAT
 
 
 class AutoReport(NamedTuple):
@@ -92,6 +103,8 @@ class AutoReport(NamedTuple):
     def __str__(self) -> str:
         tried = ", ".join(f"{trial.name} {trial.score:.3g}" for trial in self.trials)
         more = f"; passed over, at improbable states: {', '.join(self.behind)}" if self.behind else ""
+        stuck = ", ".join(trial.name for trial in self.trials if trial.disagrees)
+        more += f"; their chains did not agree: {stuck}" if stuck else ""
         more += f"; not tried: {', '.join(self.left_out)}" if self.left_out else ""
         failed = "".join(f"; {name} failed: {why}" for name, why in self.failed)
         per = self.cost.removesuffix("s")
@@ -177,6 +190,8 @@ def candidates_for(target: Target, *, differentiable: bool) -> Iterator[tuple[st
         names += ["gwg_ordinal"] if isinstance(space, Ordinal) else []
         names += ["dlmc", "gwg", "gibbs"]
     yield from ((name, name) for name in names)
+    if get_sampler(_CLUSTERS).fits(target):
+        yield _CLUSTERS, _CLUSTERS
 
 
 def pilot(
@@ -193,41 +208,74 @@ def pilot(
     x = initial_states(for_init, target, num_chains, init)
     x = possible_starts(for_init, target, x) if init is None else x
     keys = jax.vmap(random.fold_in, in_axes=(0, None))(keys, jnp.uint32(2**32 - 1))
-    waiting = candidates_of(spec, target)
-    at_a_time = min(_AT_A_TIME, num_cores())
-    trials, failed, hopeless = [], [], []
+    waiting, hopeless, at_a_time = candidates_of(spec, target), [], min(_AT_A_TIME, num_cores())
+    if_needed = [each for each in waiting if each[0] == _CLUSTERS and spec.candidates is None]
+    waiting = [each for each in waiting if each not in if_needed]
+    tried = Tried([], [])
     while waiting:
         interrupts.raise_if_requested()
-        spent, tried = time.perf_counter() - begin, len(trials) + len(failed)
+        spent, count = time.perf_counter() - begin, len(tried.trials) + len(tried.failed)
         # Candidates cost about as much as the dearest so far: stop before the budget is overspent.
-        is_late = spent + spent / max(1, tried / at_a_time) > spec.seconds
-        if spec.cost == "seconds" and is_late and len(trials) > 1:
+        is_late = spent + spent / max(1, count / at_a_time) > spec.seconds
+        if spec.cost == "seconds" and is_late and len(tried.trials) > 1:
             break
         batch, waiting = waiting[:at_a_time], waiting[at_a_time:]
         if (spec.score, spec.cost) == ("jump", "seconds"):
-            hopeless += [name for name, sampler in batch if _cannot_win(sampler, target, trials, len(x))]
+            hopeless += [name for name, sampler in batch if _cannot_win(sampler, target, tried.trials, len(x))]
             batch = [candidate for candidate in batch if candidate[0] not in hopeless]
-        for (name, _), begun in zip(batch, _begin_all(batch, spec, target, keys, x), strict=True):
-            try:
-                trials.append(_try(name, begun.result(), spec, target, x))
-            except Exception as error:
-                failed.append((name, in_words(error).rstrip(".")))
-    if not trials:
-        raise ValueError(f"No candidate could sample this target: {'; '.join(f'{n}: {why}' for n, why in failed)}.")
-    trials.sort(key=lambda trial: -trial.score)
-    furthest = max(trials, key=lambda trial: trial.log_prob)
-    least = furthest.log_prob - _BEHIND * max(furthest.spread, 1e-6)
-    chosen = next(trial for trial in trials if trial.log_prob >= least)
+        tried.add(batch, spec, target, keys, x)
+    if if_needed and (not tried.trials or tried.choose()[0].disagrees):
+        tried.add(if_needed, spec, target, keys, x)
+        if_needed = []
+    if not tried.trials:
+        failures = "; ".join(f"{name}: {why}" for name, why in tried.failed)
+        raise ValueError(f"No candidate could sample this target: {failures}.")
+    chosen, behind = tried.choose()
     return AutoReport(
         chosen.name,
         spec.score,
-        tuple(trials),
-        tuple(trial.name for trial in trials if trial.log_prob < least),
-        (*hopeless, *(name for name, _ in waiting)),
-        tuple(failed),
+        tuple(sorted(tried.trials, key=lambda trial: -trial.score)),
+        behind,
+        (*hopeless, *(name for name, _ in [*waiting, *if_needed])),
+        tuple(tried.failed),
         time.perf_counter() - begin,
         spec.cost,
     )
+
+
+class Tried(NamedTuple):
+    """What was tried so far."""
+
+    trials: list[Trial]
+    failed: list[tuple[str, str]]
+
+    def add(
+        self,
+        batch: Sequence[tuple[str, str | Kernel]],
+        spec: Auto,
+        target: Target,
+        keys: Key[Array, " chains"],
+        x: Integer[Array, "chains *shape"],
+    ) -> None:
+        """Tries some candidates."""
+        for (name, _), begun in zip(batch, _begin_all(batch, spec, target, keys, x), strict=True):
+            try:
+                self.trials.append(_try(name, begun.result(), spec, target, x))
+            except Exception as error:
+                self.failed.append((name, in_words(error).rstrip(".")))
+
+    def choose(self) -> tuple[Trial, tuple[str, ...]]:
+        """The best of those whose chains came as far as any, and the names of the others.
+
+        Where its chains disagree and those of clusters agree, these are better.
+        """
+        trials = sorted(self.trials, key=lambda trial: -trial.score)
+        furthest = max(trials, key=lambda trial: trial.log_prob)
+        least = furthest.log_prob - _BEHIND * max(furthest.spread, 1e-6)
+        able = [trial for trial in trials if trial.log_prob >= least]
+        agreeing = [trial for trial in able if trial.name == _CLUSTERS and not trial.disagrees]
+        chosen = agreeing[0] if agreeing and able[0].disagrees else able[0]
+        return chosen, tuple(trial.name for trial in trials if trial.log_prob < least)
 
 
 def candidates_of(spec: Auto, target: Target) -> list[tuple[str, str | Kernel]]:
@@ -248,7 +296,13 @@ def _name_apart(candidates: Sequence[str | Kernel]) -> list[tuple[str, str | Ker
 
 
 def default_adapter(target: Target, kernel: Kernel) -> Adapter | None:
-    """The rule that suits a kernel: its acceptance rate where it has an optimal one, else its jump distance."""
+    """The rule that suits a kernel: its acceptance rate where it has an optimal one, else its jump distance.
+
+    One that is made of others is tuned part by part.
+    """
+    if isinstance(kernel, Composed):
+        rules = [default_adapter(target, part) for part in kernel.parts]
+        return None if all(rule is None for rule in rules) else OneByOne(rules)
     if rated_knob(kernel, target) is not None:
         return AcceptanceRate()
     return JumpProbes() if kernel.knobs(target) else None
@@ -330,4 +384,5 @@ def _try(name: str, begun: Begun, spec: Auto, target: Target, x: Integer[Array, 
     if np.isnan(rhat) and np.ptp(lp.mean(axis=1)) > 0:  # each chain stands still, and not where the others do
         rhat = np.inf
     score, a_step = per_draw / max(cost, 1e-12), max(seconds, 1e-12) / a_sweep
-    return Trial(name, score, acceptance, float(lp.mean()), float(lp.std()), float(rhat), a_step)
+    shares = share_rhat(np.concatenate([np.asarray(chunk.handed[0][1]) for chunk in late]), target.space.num_levels)
+    return Trial(name, score, acceptance, float(lp.mean()), float(lp.std()), float(rhat), a_step, shares)

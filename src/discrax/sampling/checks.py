@@ -105,6 +105,8 @@ def gradient_error(target: Target) -> Exception | None:
 
 def check_gradient(target: Target, kernel: Kernel) -> None:
     """A gradient sampler needs a differentiable log-probability, unless it takes exact ratios that the target has."""
+    for part in kernel.parts:
+        check_gradient(target, part)
     seen = kernel.seen(target) if isinstance(kernel, Informed) else target
     error = gradient_error(seen) if kernel.uses_gradient else None
     if error is not None:

@@ -23,7 +23,7 @@ import numpy as np
 from discrax.core.devices import Devices
 from discrax.core.driver import Ensemble
 from discrax.core.files import FolderLock, check_unused
-from discrax.core.kernel import State, replaced
+from discrax.core.kernel import State
 from discrax.core.observers import STATS, Draws, Observer
 from discrax.core.statistics import RunningMoments
 from discrax.core.stochastic import steps_per_block
@@ -178,7 +178,7 @@ class FolderPlace:
         memories = eqx.filter_eval_shape(run.begin_watching, observe)
         kernel = run.ensemble.kernel
         if about["capacity"] is not None:
-            kernel = replaced(kernel, capacity=about["capacity"])
+            kernel = kernel.with_capacity(about["capacity"])
         ensemble = fill_leaves(run.ensemble._replace(kernel=kernel, observed=memories), saved, self._state)
         done = Done(about["filled"], about["seconds"], about["compile_seconds"])
         return replace(run, ensemble=ensemble, observers=observe), done
@@ -237,7 +237,8 @@ def _open_arrays(path: Path, group: str, first: int, filled: int, kept: Any) -> 
     if not filled or not folder.exists():
         return None
     opened = import_zarr().open_group(folder, mode="r")
-    stats = {name: StoredArray(opened[name], first, filled) for name in sorted(STATS)}
+    names = sorted(set(opened) - {*jax.tree.leaves(kept), "x"})
+    stats = {name: StoredArray(opened[name], first, filled) for name in names}
     return (
         (stats,) if kept is None else (stats, jax.tree.map(lambda name: StoredArray(opened[name], first, filled), kept))
     )

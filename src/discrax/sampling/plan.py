@@ -25,6 +25,7 @@ class Plan(NamedTuple):
     chunk_size: int | None = None
     progress: bool | None = False  # whether to show it
     in_memory: bool = True  # and not in a folder
+    stats: Observer = Stats()
 
     def check(self, target: Target, num_chains: int) -> None:
         """A ValueError or TypeError, in a sentence, if it makes no sense."""
@@ -38,7 +39,7 @@ class Plan(NamedTuple):
     @property
     def observers(self) -> tuple[Observer, ...]:
         """Who looks at the draws."""
-        return (Moments(),) if self.keep == "moments" else (Stats(), Draws())
+        return (Moments(),) if self.keep == "moments" else (self.stats, Draws())
 
     @property
     def keep_of_draw(self) -> Callable[[Array], Any] | bool:

@@ -23,6 +23,7 @@ from discrax.sampling.folder import load_fields
 from discrax.sampling.left_out import title_of
 from discrax.sampling.stored import read_fields, write_fields
 from discrax.sampling.stored_array import draw_blocks, tree_of_groups
+from discrax.sampling.tempering_report import TemperingReport, report_tempering
 
 
 @dataclass(frozen=True, repr=False)
@@ -34,6 +35,9 @@ class Result:
     maps the names of `Info`, "lp" and "weight" to (chain, draw) arrays. "weight" is the time that a draw counts for: 1,
     except for samplers that simulate a process in time (`sgdld`); where it is no float, it is in units of a chain's
     largest, and "log_weight" has it. `mean`, `summary` and `to_arviz` honour it.
+
+    Of a tempered run, `stats` also has "round_trips" and "log_ratio", (chain, draw, rung): V = d log p_b / db at the
+    state of each rung.
 
     A run with a folder has its draws and statistics there: `result.draws[:, -100:]` and `result.stats["lp"][0]` read
     what they ask for, `numpy.asarray(...)` reads all, and `summary`, `mean` and `distance` read block by block.
@@ -61,6 +65,11 @@ class Result:
     def report(self) -> Any:
         """Of the last tuning in warm-up, or None."""
         return self.reports[-1] if self.reports and not isinstance(self.reports[-1], str) else None
+
+    @cached_property
+    def tempering(self) -> TemperingReport | None:
+        """Of a tempered run: exchange rates, the barrier, round trips and log Z; else None."""
+        return report_tempering(self.kernel, self.stats, self.reports)
 
     @property
     def num_chains(self) -> int:
@@ -151,7 +160,7 @@ class Result:
         names = self.target.site_names or site_names(self.target.space.shape)
         table = pandas().DataFrame(codes, columns=list(names))
         chain, draw = np.divmod(np.arange(len(codes)), max(1, self.num_draws))
-        stats = {name: np.asarray(values).ravel() for name, values in self.stats.items()}
+        stats = {name: np.asarray(values).ravel() for name, values in self.stats.items() if values.ndim == 2}
         return table.assign(chain=chain, draw=draw, **stats).set_index(["chain", "draw"])
 
     def summary(self, *, sites: bool = False) -> Summary:
@@ -172,6 +181,8 @@ class Result:
             notes.append(f"The run was interrupted after {self.num_draws} draws; what was drawn is here.")
         notes += [line for report in self.reports if isinstance(report, AutoReport) and (line := report.warning())]
         notes += [str(report) for report in self.reports if isinstance(report, Caution)]
+        if self.tempering is not None and self.tempering.warning is not None:
+            notes.append(self.tempering.warning)
         report = self.report
         missed = isinstance(report, AcceptanceReport) and abs(report.reached_rate - report.asked_rate) > 0.1
         if missed and self.num_draws:

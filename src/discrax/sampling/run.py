@@ -23,7 +23,7 @@ from jaxtyping import Array, Integer, Key, PRNGKeyArray
 
 from discrax.core.devices import Devices, bring_home, gather
 from discrax.core.driver import Adapter, Chunk, Ensemble, chunk_length, drive, first_memories, start
-from discrax.core.kernel import Kernel, replaced
+from discrax.core.kernel import Kernel
 from discrax.core.observers import Observer
 from discrax.core.stochastic import renewed, steps_per_block
 from discrax.core.target import Target, Tempered, check_target
@@ -346,7 +346,7 @@ def _of_one_size(kernels: Sequence[Kernel]) -> list[Kernel]:
     if None in capacities or len(set(capacities)) == 1:
         return list(kernels)
     most = max(capacity for capacity in capacities if capacity is not None)
-    return [replaced(kernel, capacity=most) for kernel in kernels]
+    return [kernel.with_capacity(most) for kernel in kernels]
 
 
 def longest_chunk(target: Target, thinning: int) -> int:

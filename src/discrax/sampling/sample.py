@@ -24,12 +24,14 @@ from discrax.sampling.auto import Auto, candidates_of, check_clock, default_adap
 from discrax.sampling.checks import check_moved
 from discrax.sampling.fingerprint import fingerprint
 from discrax.sampling.folder import DRAWING, RunFolder, load_fields
+from discrax.sampling.ladder import Ladder, check_ladder
 from discrax.sampling.left_out import LeftOutKernel
 from discrax.sampling.phase import InMemory, Phase
 from discrax.sampling.plan import Plan
 from discrax.sampling.result import Result
 from discrax.sampling.run import Run
 from discrax.sampling.stored_array import mean_over_draws
+from discrax.sampling.tempering_report import LadderStats
 
 _LEAST_BURN_IN = 10
 
@@ -54,6 +56,7 @@ def sample(
     devices: int | Sequence[jax.Device] | Mesh | None = None,
     progress: bool | None = None,
     folder: str | Path | None = None,
+    tempering: Ladder | None = None,
 ) -> Result:
     """Draws `num_samples` states per chain after `num_warmup` steps of warm-up.
 
@@ -71,6 +74,8 @@ def sample(
     - `progress`: a progress bar; by default in terminals and notebooks, and elsewhere a plain line every ten seconds.
     - `folder`: draws go there chunk by chunk and are read when they are looked at. If the run ends early, however that
       comes, the same call goes on with it; one with more `num_samples` extends it. `discrax.load` reads it at any time.
+    - `tempering`: `discrax.Ladder()` for laws with many modes: each chain is a ladder of replicas from an easy law to
+      the target, which exchange their states. Draws are those of the target; `result.tempering` tells how it went.
 
     Ctrl-C and SIGTERM return what was drawn so far, with `is_complete` False; a second one raises at once.
     """
@@ -78,6 +83,8 @@ def sample(
     in_memory = folder is None
     plan = Plan(num_warmup, num_samples, thinning, keep, keep_warmup, chunk_size, progress, in_memory)
     plan.check(target, num_chains)
+    if check_ladder(tempering, target):
+        plan = plan._replace(stats=LadderStats())
     yes_or_no("progress", progress is not None and progress)
     check_adaptation(adaptation)
     found = find_devices(devices, target.space, num_chains)
@@ -88,7 +95,9 @@ def sample(
             sampler = build_kernel(sampler, target)
         store = None
         if folder is not None:
-            parts = {"sampler": sampler, "adaptation": adaptation}
+            parts: dict[str, Any] = {"sampler": sampler, "adaptation": adaptation}
+            if tempering is not None:
+                parts["tempering"] = tempering
             words = fingerprint(key, target, init, plan, num_chains, parts)
             store = opened.enter_context(RunFolder(folder, target, plan, words, found))
             if store.is_complete:
@@ -105,6 +114,9 @@ def sample(
                 store.choose(report)
             sampler, chosen = dict(candidates_of(sampler, target))[report.chosen], (report,)
         kernel = build_kernel(sampler, target)
+        if tempering is not None:
+            ladder = tempering.measured(key, target, kernel, num_chains, init)
+            kernel, adaptation = ladder.kernel(kernel, target), ladder.tuning(adaptation, kernel, target)
         adapters_of(adaptation, kernel, target)  # what cannot tune it says so before anything is compiled
         run = Run.prepare(key, target, kernel, num_chains, init, found)
         run = replace(run, reports=(chosen + run.reports[0],))

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from discrax.core.kernel import Kernel, replaced
+from discrax.core.kernel import Kernel
 
 Tree = TypeVar("Tree")
 
@@ -20,7 +20,7 @@ Tree = TypeVar("Tree")
 def structure_of(tree: Any) -> Any:
     """What must be equal for two trees to be stacked: everything but the values of arrays (and a kernel's capacity)."""
     if isinstance(tree, Kernel) and tree.capacity is not None:
-        tree = replaced(tree, capacity=0)
+        tree = tree.with_capacity(0)
     arrays, static = eqx.partition(tree, eqx.is_array_like)
     shapes = tuple((np.shape(leaf), str(jnp.result_type(leaf))) for leaf in jax.tree.leaves(arrays))
     leaves, structure = jax.tree.flatten(static)

@@ -18,13 +18,13 @@ from jaxtyping import Array, Float, Integer, Key, PRNGKeyArray
 
 from discrax.core import random
 from discrax.core.devices import Devices, compiled_on
-from discrax.core.kernel import Kernel, replaced
+from discrax.core.kernel import Kernel
 from discrax.core.observers import Best, BestState
 from discrax.core.target import Target, Tempered
 from discrax.sampling.auto import default_adapter
 from discrax.sampling.checks import chain_keys
 from discrax.sampling.run import Run
-from discrax.solving.turns import GIVES, MOST_TURNS, TAKES, Ladder, first_ladder, run_turns
+from discrax.solving.turns import GIVES, MOST_TURNS, TAKES, TunedLadder, first_ladder, run_turns
 
 _LEAST_CAPACITY = 8
 
@@ -58,7 +58,7 @@ class Places:
         best = BestState(run.ensemble.states.x, run.ensemble.states.log_prob)
         self._run = self._with_room(replace(run, ensemble=run.ensemble._replace(observed=(best,))))
         self.num_steps = 0
-        self._ladder: Ladder | None = None
+        self._ladder: TunedLadder | None = None
         self.seconds = time.perf_counter() - begin - self.last_compile_seconds
 
     @staticmethod
@@ -85,7 +85,7 @@ class Places:
         assert self._ladder is not None
         self.betas = np.asarray(self._ladder.betas, np.float64)
 
-    def _run_turns(self, plan: Any, num_turns: int, num_steps: int, resize: bool) -> Ladder | None:
+    def _run_turns(self, plan: Any, num_turns: int, num_steps: int, resize: bool) -> TunedLadder | None:
         begin, run = time.perf_counter(), self._run.at_temperatures(self.betas)
         run = self._with_room(run) if resize else run
         arguments = (run.keys, self._swap_keys, run.target, run.ensemble, run.adapter, plan, jnp.int32(num_turns))
@@ -110,7 +110,7 @@ class Places:
         if needed <= capacity <= 4 * needed:
             return run
         capacity = min(2 * needed, run.targets[0].space.num_sites)
-        return run.with_kernels([replaced(kernel, capacity=capacity) for kernel, _ in pairs])
+        return run.with_kernels([kernel.with_capacity(capacity) for kernel, _ in pairs])
 
     @property
     def values(self) -> Float[np.ndarray, "places chains"]:

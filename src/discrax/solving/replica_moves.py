@@ -20,6 +20,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Integer, UInt32
 
 from discrax.core import random
+from discrax.core.resampling import systematic
 from discrax.solving.replicas import Arrangement, Rows, of_sites
 
 _MOST_SPREADS = 200
@@ -68,13 +69,8 @@ def descendants(
     value: Float[Array, "models replicas"],
 ) -> Int[Array, "models replicas"]:
     """Of which replica each is a copy after beta has grown by `step`."""
-    models, replicas = value.shape
-    weight = jnp.exp(step[:, None] * (value - jnp.max(value, axis=1, keepdims=True)))
-    ends = jnp.cumsum(weight, axis=1)
-    ends = ends / ends[:, -1:] * replicas
-    marks = jnp.arange(replicas)[None] + _uniforms(key, 3, turn, (models, 1))
-    found = jax.vmap(lambda ends, marks: jnp.searchsorted(ends, marks))(ends, marks)
-    return jnp.minimum(found, replicas - 1).astype(jnp.int32)
+    log_weights = step[:, None] * (value - jnp.max(value, axis=1, keepdims=True))
+    return systematic(_uniforms(key, 3, turn, (len(value),)), log_weights)
 
 
 def copy_replicas(

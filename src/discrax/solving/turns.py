@@ -3,12 +3,8 @@
 The host hears of it when all turns are done. How many they are is an argument and no part of the program, so that the
 last turns of a search are not compiled for themselves.
 
-A swap of the states of two neighbouring rungs is accepted with probability
-
-    min(1, exp((beta_i - beta_i+1) (value_i+1 - value_i)))
-
-for even i after even turns and odd i after odd ones. The ladder tunes itself every 50 turns: a gap between rungs that
-swaps less than the mean shrinks, one that swaps more grows,
+Neighbouring rungs swap their states by `core/exchanges.py`. The ladder tunes itself every 50 turns: a gap between
+rungs that swaps less than the mean shrinks, one that swaps more grows,
 
     gap_i <- gap_i exp(gain (a_i - mean a)),     log beta_i = log hot + sum of gaps, scaled to end at cold
 
@@ -22,10 +18,11 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int32, Key
+from jaxtyping import Array, Float, Int32, Key, PRNGKeyArray
 
 from discrax.core import random
 from discrax.core.driver import CHAIN_AXES, Adapter, Ensemble, run_chunk
+from discrax.core.exchanges import Exchanges, decide_exchanges, exchanged
 from discrax.core.observers import Observer
 from discrax.core.target import Tempered
 
@@ -39,7 +36,7 @@ TAKES = (1, 0, None, _CHAINS, None, None, None)
 GIVES = (_CHAINS, None)
 
 
-class Ladder(NamedTuple):
+class TunedLadder(NamedTuple):
     """Rungs that exchange their states, and what is known of the gaps between them since they were last tuned."""
 
     betas: Float[Array, " rungs"]
@@ -48,9 +45,9 @@ class Ladder(NamedTuple):
     turn: Int32[Array, ""]  # of all
 
 
-def first_ladder(betas: Float[np.ndarray, " rungs"]) -> Ladder:
+def first_ladder(betas: Float[np.ndarray, " rungs"]) -> TunedLadder:
     """Before the first exchange."""
-    return Ladder(jnp.asarray(betas, jnp.float32), jnp.zeros(len(betas) - 1), jnp.int32(0), jnp.int32(0))
+    return TunedLadder(jnp.asarray(betas, jnp.float32), jnp.zeros(len(betas) - 1), jnp.int32(0), jnp.int32(0))
 
 
 # Compiled as a whole: all that the program takes, and all that decides what it is.
@@ -60,20 +57,20 @@ def run_turns(
     target: Tempered,
     ensemble: Ensemble,
     adapter: Adapter | None,
-    plan: Ladder | Float[Array, "most_turns places"],
+    plan: TunedLadder | Float[Array, "most_turns places"],
     num_turns: Int32[Array, ""],
     *,
     num_steps: int,
     observers: tuple[Observer, ...],
     axes: Any,
     of_all: Callable[[Any], Any] = lambda tree: tree,
-) -> tuple[Ensemble, Ladder | None]:
+) -> tuple[Ensemble, TunedLadder | None]:
     """`num_turns` turns of `num_steps` steps at the temperatures of a ladder, which is tuned and exchanges states after
     every turn, or at those that the plan has for each turn. `axes` are those of the target's arrays. Also returns the
     ladder.
     """
     arrays, static = eqx.partition(ensemble, eqx.is_array)
-    is_ladder = isinstance(plan, Ladder)
+    is_ladder = isinstance(plan, TunedLadder)
 
     def of_place(keys: Array, target: Tempered, ensemble: Ensemble, adapter: Adapter | None) -> Ensemble:
         settings: dict[str, Any] = {"num_draws": 1, "thinning": num_steps, "observers": observers, "of_all": of_all}
@@ -108,24 +105,21 @@ def exchange(
     keys: Key[Array, " chains"], states: Any, betas: Float[Array, " places"], turn: Int32[Array, ""]
 ) -> tuple[Any, Float[Array, "gaps chains"]]:
     """States after the swaps of a turn, chain by chain, and the probability of each gap's swap."""
-    places, chains = states.log_prob.shape
+
+    def of_chain(key: PRNGKeyArray, value: Float[Array, " places"]) -> Exchanges:
+        return decide_exchanges(random.fold_in(key, turn), betas, value, turn)
+
     value = states.log_prob.astype(jnp.float32)
-    log_ratio = (betas[:-1] - betas[1:])[:, None] * (value[1:] - value[:-1])
-    is_pair = (jnp.arange(places - 1) % 2 == turn % 2)[:, None]
-    of_chain = jax.vmap(lambda key: random.uniform(random.fold_in(key, turn), places - 1), out_axes=1)
-    swaps = is_pair & (jnp.log(of_chain(keys)) < log_ratio)
-    none = jnp.zeros((1, chains), bool)
-    here = jnp.arange(places)[:, None] + jnp.concatenate([swaps, none]) - jnp.concatenate([none, swaps])
-    moved = jax.tree.map(lambda leaf: leaf[here, jnp.arange(chains)], states)
-    return moved, jnp.exp(jnp.minimum(log_ratio, 0))
+    is_swapped, accept_probs = jax.vmap(of_chain, in_axes=(0, 1), out_axes=1)(keys, value)
+    return exchanged(states, is_swapped), accept_probs
 
 
-def _tune(ladder: Ladder, rates: Float[Array, " gaps"]) -> Ladder:
+def _tune(ladder: TunedLadder, rates: Float[Array, " gaps"]) -> TunedLadder:
     """The ladder after one more turn whose swaps had these mean probabilities."""
     turn, count, total = ladder.turn + 1, ladder.count + 1, ladder.rates + rates
     is_due = count == _TURNS_BETWEEN_TUNINGS
     tuned = tune_ladder(ladder.betas, total / count, jnp.sqrt(count / turn))
-    return Ladder(
+    return TunedLadder(
         jnp.where(is_due, tuned, ladder.betas), jnp.where(is_due, 0.0, total), jnp.where(is_due, 0, count), turn
     )
 

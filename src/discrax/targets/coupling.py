@@ -28,9 +28,11 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 from numpy.typing import ArrayLike
 
+from discrax.core.bonds import Bonds
 from discrax.core.checks import real_array, yes_or_no
 from discrax.core.sites import checked_shape
 from discrax.core.sparse import greedy_colouring
+from discrax.targets.bonds import LatticeBonds, ListedBonds, list_bonds
 from discrax.targets.rows import Relabelling, over_levels, relabel
 
 Weights = ArrayLike | tuple[ArrayLike, ...] | list[ArrayLike]  # of a lattice: for all axes, or for each
@@ -90,6 +92,15 @@ class Coupling(eqx.Module):
         Place p is meant for site `order[p]`; where rows of one colour differ much in length they are sorted by it.
         """
         return relabel(*self.pattern(), self.flat_weights().size, order, ends)
+
+    def bonds(self) -> Bonds:
+        """The pairs of sites that may be coupled, each once; on the host."""
+        return list_bonds(*self.pattern())
+
+    def bond_weights(self, bonds: Bonds) -> Float[Array, " bonds"]:
+        """J of each of its bonds."""
+        assert isinstance(bonds, ListedBonds)
+        return self.flat_weights().at[bonds.sources].get(mode="promise_in_bounds")
 
 
 class Uncoupled(Coupling):
@@ -258,6 +269,18 @@ class Lattice(Coupling):
 
     def flat_weights(self) -> Float[Array, " weights"]:
         return jnp.concatenate([weight.reshape(-1) for weight in self.weights])
+
+    def bonds(self) -> Bonds:
+        return LatticeBonds(self.shape)
+
+    def bond_weights(self, bonds: Bonds) -> Float[Array, " bonds"]:
+        weights = [jnp.broadcast_to(weight, self.shape) for weight in self.weights]
+        if not self.periodic:  # nothing follows the last sites
+            weights = [
+                jnp.where(lax.broadcasted_iota(jnp.int32, self.shape, axis) < size - 1, weight, 0)
+                for axis, (size, weight) in enumerate(zip(self.shape, weights, strict=True))
+            ]
+        return jnp.stack(weights).reshape(-1)
 
 
 def as_edges(graph: Any) -> tuple[Int[np.ndarray, "m 2"], Float[np.ndarray, " m"] | None, int]:

@@ -18,6 +18,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int, Integer
 from numpy.typing import ArrayLike
 
+from discrax.core.bonds import Bonded, Bonds
 from discrax.core.checks import checked_arguments, real_array
 from discrax.core.levels import is_level
 from discrax.core.space import Binary, Categorical, Space, Spin, check_space
@@ -37,7 +38,7 @@ from discrax.targets.sparse_coupling import Sparse
 Family = TypeVar("Family", bound="Quadratic")
 
 
-class Quadratic(ExactRatios, LocalChanges, RatioUpdates, Rearrangeable, Coloured, QuadraticForm):
+class Quadratic(ExactRatios, LocalChanges, RatioUpdates, Rearrangeable, Coloured, QuadraticForm, Bonded):
     """log pi(x) = e' J e / 2 + b' e. `coupling` is J: a `Coupling`, or a symmetric matrix."""
 
     space: Space
@@ -116,6 +117,31 @@ class Quadratic(ExactRatios, LocalChanges, RatioUpdates, Rearrangeable, Coloured
         rows = np.repeat(np.arange(self.space.num_sites, dtype=np.int32), np.diff(first))
         once = (weights != 0) & (rows <= others)
         return np.stack([rows[once], others[once]], axis=1), weights[once]
+
+    def bonds(self) -> Bonds:
+        return self.coupling.bonds()
+
+    def strengths(self, bonds: Bonds) -> Float[Array, " bonds"]:
+        """J of one-hot vectors; of numbers l and h, J e_i e_j = J (h - l)^2 / 2 [x_i = x_j] + what sites do alone."""
+        weights = self.coupling.bond_weights(bonds)
+        if isinstance(self.space, Categorical):
+            return weights
+        low, high = self._ends()
+        return weights * (high - low).reshape(-1)[0] ** 2 / 2
+
+    def site_fields(self) -> Float[Array, "n ..."]:
+        """b of one-hot vectors; of numbers l and h, (h - l) (b + J (l + h) / 2)."""
+        n = self.space.num_sites
+        if isinstance(self.space, Categorical):
+            fields = self.linear.reshape(n, -1)
+            return fields[:, 1] - fields[:, 0] if self.space.has_two_levels else fields
+        low, high = self._ends()
+        return ((high - low) * (self.linear + self.coupling.product((low + high) / 2))).reshape(n)
+
+    def _ends(self) -> tuple[Float[Array, "*shape"], Float[Array, "*shape"]]:
+        """Embeddings of the states whose sites all have code 0, and code 1."""
+        low, high = (self.space.embed(jnp.full(self.space.shape, code, self.space.dtype)) for code in (0, 1))
+        return low, high
 
     def log_prob(self, e: Float[Array, "..."]) -> Float[Array, ""]:
         return jnp.sum(e * (self.coupling.product(e) / 2 + self.linear))

@@ -103,6 +103,8 @@ REFUSED = {
     "ab_shift",
     "ab_max",
     "ab_trace",
+    "swendsen_wang",
+    "wolff",
     "sgdld",
     "minibatch_gibbs",
     "pseudo_marginal",

@@ -1,5 +1,3 @@
-import importlib
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,12 +9,13 @@ from discrax.core.space import Binary, Categorical, Ordinal, Spin
 from discrax.core.target import Tempered, exact_evaluation
 from discrax.exact import law
 from discrax.learn.ais import ais
-from discrax.learn.bridge import bridge_to
 from discrax.learn.rbm_normaliser import rbm_log_Z
 from discrax.samplers import gibbs
+from discrax.sampling import annealed
+from discrax.sampling.bridge import path_to
+from discrax.sampling.normaliser import from_weights
 from repeats import repeats
 
-module = importlib.import_module("discrax.learn.ais")  # `discrax.learn.ais` is the function
 RNG = np.random.default_rng(0)
 FIELD = 0.5 * RNG.normal(size=(3, 4))
 ISING = targets.Ising.lattice((3, 4), 0.4, FIELD)
@@ -88,10 +87,10 @@ def test_errors_are_honest():
 
 def test_a_wrong_normaliser_of_the_base_is_seen(monkeypatch):
     def unnormalised(target, base):
-        bridge = bridge_to(target, base)
-        return replaced(bridge, offset=bridge.offset + 1.0)
+        path = path_to(target, base)
+        return replaced(path, log_count=path.log_count + 1.0)
 
-    monkeypatch.setattr(module, "bridge_to", unnormalised)
+    monkeypatch.setattr(annealed, "path_to", unnormalised)
     result = ais(jax.random.key(0), ISING, sampler="gibbs", num_temperatures=200)
     assert abs(errors_off(result, exact_log_z(ISING))) > 5
 
@@ -141,11 +140,12 @@ def test_the_base_is_normalised_and_drawn_as_it_says(space):
     else:
         base = rng.dirichlet(np.ones(space.num_levels) * 3, space.shape)
     target = Target.from_log_prob(lambda e: jnp.sum(e), space)
-    bridge = bridge_to(target, base)
+    path = path_to(target, base)
+    bridge = path.end
     states = jnp.asarray(space.enumerate())
     log_probs = np.asarray(jax.vmap(lambda x: bridge.base_log_prob(space.embed(x)))(states), np.float64)
     np.testing.assert_allclose(np.exp(log_probs).sum(), 1, rtol=1e-5)
-    draws = np.asarray(module._draws(jax.random.key(0), bridge, 4000))
+    draws = np.asarray(annealed.draws(jax.random.key(0), path, 4000))
     counts = np.bincount(space.index(jnp.asarray(draws)), minlength=len(states))
     np.testing.assert_allclose(counts / 4000, np.exp(log_probs), atol=0.035)
     # Free sites: the frequency of level 1 is the probability that was asked for.
@@ -155,7 +155,7 @@ def test_the_base_is_normalised_and_drawn_as_it_says(space):
 
 
 def test_exact_ratios_of_the_bridge():
-    bridge = replaced(bridge_to(ISING, np.full((3, 4), 0.3)), beta=jnp.asarray(0.4))
+    bridge = path_to(ISING, np.full((3, 4), 0.3)).at(jnp.asarray(0.4))
     x = jnp.asarray(RNG.integers(0, 2, (3, 4)), jnp.int8)
     here = bridge.evaluate(x)
     by_differences = exact_evaluation(Target.from_log_prob(bridge.log_prob, ISING.space), x)
@@ -168,25 +168,29 @@ def test_exact_ratios_of_the_bridge():
 
 def test_estimates_of_known_weights():
     weights = np.array([1.0, 2.0, 3.0, 4.0])
-    result = module._estimate(np.log(weights) - 700.0, np.zeros((4, 1), np.int8), np.ones(1))  # exp(-700) is subnormal
+    result = from_weights(np.log(weights) - 700.0, np.zeros((4, 1), np.int8), np.ones(1))  # exp(-700) is subnormal
     assert result.log_Z == pytest.approx(np.log(2.5) - 700)
-    assert result.error == pytest.approx(weights.std(ddof=1) / 2.5 / 2)
+    assert result.error == pytest.approx(np.sqrt(np.expm1(np.log(weights).var(ddof=1)) / 4))
+    nearly = from_weights(np.log(100 + weights), np.zeros((4, 1), np.int8), np.ones(1))
+    assert nearly.error == pytest.approx(weights.std(ddof=1) / 102.5 / 2, rel=0.01)  # by the delta method
+    half = from_weights(np.array([0.0, 0.0, -np.inf, -np.inf]), np.zeros((4, 1), np.int8), np.ones(1))
+    assert half.error == pytest.approx(np.sqrt(4 / 3 / 4))  # the share of a coin
     assert result.num_effective == pytest.approx(100 / 30)
     with pytest.raises(ValueError, match="NaN, infinite or all 0"):
-        module._estimate(np.full(3, -np.inf), np.zeros((3, 1), np.int8), np.ones(1))
+        from_weights(np.full(3, -np.inf), np.zeros((3, 1), np.int8), np.ones(1))
 
 
 def test_few_effective_weights_are_told():
-    uneven = module._estimate(np.arange(50.0), np.zeros((50, 1), np.int8), np.ones(1))
+    uneven = from_weights(np.arange(50.0), np.zeros((50, 1), np.int8), np.ones(1))
     assert "log Z = 45.5" in str(uneven)
     assert "Only 2.2 of 50 weights count" in str(uneven)
-    even = module._estimate(np.zeros(50), np.zeros((50, 1), np.int8), np.ones(1))
+    even = from_weights(np.zeros(50), np.zeros((50, 1), np.int8), np.ones(1))
     assert even.warning is None
     assert "\n" not in str(even)
 
 
 def test_log_likelihood_of_rows():
-    result = module._estimate(np.array([10.0, 11.0]), np.zeros((2, 1), np.int8), np.ones(1))
+    result = from_weights(np.array([10.0, 11.0]), np.zeros((2, 1), np.int8), np.ones(1))
     rows = np.asarray(ISING.space.enumerate()[:300])  # more than are evaluated at once
     values = np.array([float(ISING.log_prob(ISING.space.embed(jnp.asarray(x)))) for x in rows[:7]])
     mean, error = result.log_likelihood(ISING, rows[:7])
@@ -232,7 +236,7 @@ def test_a_sum_that_is_too_long_is_refused():
         ({"num_temperatures": 0}, "num_temperatures must be at least 1"),
         ({"sampler": "dula"}, "DULA does not leave its target invariant"),
         ({"sampler": "auto"}, "sampler"),
-        ({"sampler": gibbs("chromatic")}, "needs a colouring"),
+        ({"sampler": gibbs("chromatic"), "base": np.full((3, 4), 0.5)}, "needs a colouring"),
     ],
 )
 def test_mistakes_are_sentences(settings, message):

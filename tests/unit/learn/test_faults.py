@@ -183,7 +183,7 @@ def test_couplings_that_training_made_are_sampled_exactly(sampler):
 
 def test_signals_end_estimates_that_are_no_use_in_part(monkeypatch):
     target = targets.Ising.dense(np.asarray(random_couplings(KEY, 3)))
-    module = sys.modules["discrax.learn.ais"]
+    module = sys.modules["discrax.sampling.annealed"]
     monkeypatch.setattr(module, "chunk_length", lambda *_: 5)
     monkeypatch.setattr(module.ProgressBar, "advance", lambda *_: os.kill(os.getpid(), signal.SIGTERM))
     with pytest.raises(KeyboardInterrupt):

@@ -18,6 +18,7 @@ KNOWN = {
     "hamming_ball": 3 * SITES + 1,  # the block is all sites
     "lb": 2,
     "pas_exact": 2,
+    "global_flip": 2,
 }
 OTHERS = {
     "systematic": (lambda: samplers.gibbs("systematic"), LEVELS),
@@ -28,6 +29,8 @@ OTHERS = {
 WITHOUT = (
     "swap",
     "swap_uniform",
+    "swendsen_wang",
+    "wolff",
     "sgdld",
     "minibatch_gibbs",
     "pseudo_marginal",

@@ -144,6 +144,27 @@ def test_candidates_suit_the_space_and_the_target():
     assert "gibbs, chromatic" not in names(dense)  # as many colours as sites
 
 
+def test_clusters_are_candidates_where_a_target_has_them():
+    assert "swendsen_wang" in names(dx.targets.Ising.lattice((4, 4), 0.4))
+    assert "swendsen_wang" in names(dx.targets.Potts.lattice((4, 4), 3, 0.4))
+    assert "swendsen_wang" not in names(dx.targets.Ising.lattice((4, 4), -0.4))
+    assert "swendsen_wang" not in names(dx.Target.from_log_prob(jnp.sum, dx.Spin(4)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("coupling", "takes_clusters"), [(0.1, False), (0.6, True)])
+def test_clusters_are_taken_where_the_chains_of_others_disagree(coupling, takes_clusters):
+    """log pi is the same on both sides, so that it cannot tell: the share of sites at a level does."""
+    magnet = dx.targets.Ising.lattice((12, 12), coupling, periodic=True)
+    result = sample(magnet, dx.auto(cost="evaluations"), num_chains=8)
+    report = result.reports[0]
+    assert (report.chosen == "swendsen_wang") == takes_clusters
+    assert ("swendsen_wang" in report.left_out) == (not takes_clusters)
+    gibbs = next(trial for trial in report.trials if trial.name == "gibbs, chromatic")
+    assert gibbs.disagrees == takes_clusters
+    assert not gibbs.rhat > 1.2
+
+
 @pytest.mark.slow
 def test_a_target_without_a_gradient_gets_a_sampler_without_one():
     def log_prob(e):

@@ -40,6 +40,8 @@ class Beside:
 
 def parse_samplers(text: str) -> list[Beside]:
     """The samplers that a text names: one, or one for each combination of the settings it sweeps over."""
+    if isinstance(text, str) and text.strip().startswith(("cycle(", "mixture(")):
+        return [Beside(get_sampler(text).name, Call(f"{__name__}:composed", (("name", text.strip()),)))]
     found = re.fullmatch(r"([^()]+?)\s*(?:\((.*)\))?", text.strip()) if isinstance(text, str) else None
     if found is None:
         raise ValueError(f"A sampler is 'file.py:Kernel', 'dmala' or 'dmala(step_size=0.1,0.2)', but got {text!r}.")
@@ -54,6 +56,11 @@ def parse_samplers(text: str) -> list[Beside]:
         is_tuned = not any(name in settings for name in _knobs(kernel)) if settings else True
         made.append(Beside(f"{stem}({shown})" if shown else stem, call, is_tuned))
     return made
+
+
+def composed(name: str) -> Kernel:
+    """The kernel of a name such as "cycle(swendsen_wang,dmala)"."""
+    return get_sampler(name).build()
 
 
 def _whole_address(place: str) -> str:

@@ -35,12 +35,13 @@ from discrax.core.files import FolderLock, write_whole
 from discrax.core.target import Target
 from discrax.data import Images, load_images
 from discrax.learn import models
-from discrax.learn.ais import ais, log_probs_of
+from discrax.learn.ais import ais
 from discrax.learn.frequencies import smoothed
 from discrax.learn.inputs import adam
 from discrax.learn.mixing import mixing_curves
 from discrax.learn.mixing import snapshots as snapshots_of
 from discrax.learn.training import Trained, pcd
+from discrax.sampling.normaliser import log_probs_of
 
 Kept = TypeVar("Kept")
 _LONG = 1000  # updates that are worth checkpoints

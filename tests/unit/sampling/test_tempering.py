@@ -1,0 +1,270 @@
+"""Tempering: the product law of all rungs is kept, the target's rung has the target's law, and the report is right."""
+
+from dataclasses import fields
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import discrax as dx
+from discrax.core.exchanges import decide_exchanges
+from discrax.core.kernel import Kernel, State, scalar_info
+from discrax.core.target import log_prob
+from discrax.sampling.houdayer import Neighbours
+from discrax.sampling.ladder import Ladder
+from discrax.sampling.ladder_tuning import gap_barriers, place_rungs
+from discrax.sampling.tempering import Tempering
+
+BETAS = (0.1, 0.5, 1.0)
+
+
+def rugged(space, seed=3, strength=1.0):
+    """Random fields and couplings, by a plain function."""
+    rng, size = np.random.default_rng(seed), int(np.prod(jnp.shape(space.embed(np.zeros(space.shape, space.dtype)))))
+    linear, pairs = strength * rng.normal(size=size), strength * rng.normal(size=(size, size))
+    return dx.Target.from_log_prob(lambda e: e.reshape(-1) @ (linear + pairs @ e.reshape(-1)), space)
+
+
+def glass(num_sites=3, seed=0):
+    """Random couplings of every other pair, with fields."""
+    rng = np.random.default_rng(seed)
+    edges = [(i, i + 1) for i in range(num_sites - 1)]
+    return dx.targets.Ising.graph(edges, coupling=rng.normal(size=len(edges)), field=rng.normal(size=num_sites))
+
+
+class OnProduct(Kernel):
+    """A ladder as a kernel on the product of the spaces of its replicas."""
+
+    ladder: Tempering
+    base: dx.Target
+
+    def init(self, target, x):
+        start = self.ladder.init_at(self.base, x.reshape(self.ladder.num_rungs, -1, *self.base.space.shape))
+        return State(x, log_prob(target, x), start)
+
+    def step(self, key, target, state):
+        after, info = self.ladder.step(key, self.base, state.cache)
+        x = after.cache.states.x.reshape(state.x.shape)
+        return State(x, log_prob(target, x), after), info
+
+
+def product(ladder, base):
+    """The law of all replicas together."""
+    shape, space = (ladder.num_rungs, ladder.num_copies), base.space
+    laws = ladder.laws(base)
+    options = {"values": space.values} if isinstance(space, dx.Ordinal) else {}
+    if isinstance(space, dx.Categorical):
+        options = {"num_levels": space.num_levels}
+    everything = type(space)((*shape, *space.shape), **options)
+
+    def log_prob_of_all(e):
+        e = e.reshape(*shape, *e.shape[2:])
+        return sum(law.log_prob(e[k, c]) for k, law in enumerate(laws) for c in range(shape[1]))
+
+    return dx.Target.from_log_prob(log_prob_of_all, everything)
+
+
+def verdict_on(ladder, base, num_chains=20_000, num_steps=2):
+    kernel = OnProduct(ladder, base)
+    return dx.exact.check_kernel(kernel, product(ladder, base), num_chains=num_chains, num_steps=num_steps)
+
+
+class WrongSign(Tempering):
+    """A twin that exchanges where it should not."""
+
+    def exchanges(self, key, values, turn):
+        return decide_exchanges(key, -self.betas, values, turn)
+
+
+class Stale(Tempering):
+    """A twin that keeps what was cached at another rung: its reference is not seen after exchanges."""
+
+    def step(self, key, target, state):
+        after, info = Tempering.step(self, key, target, state)
+        kept = after.cache.states._replace(log_prob=state.cache.states.log_prob)
+        return after._replace(cache=after.cache._replace(states=kept)), info
+
+
+def twin(kind, ladder):
+    return kind(**{each.name: getattr(ladder, each.name) for each in fields(ladder)})
+
+
+CASES = {
+    "spins by dmala": (dx.samplers.dmala(step_size=1.0), dx.Spin(3), None),
+    "levels by pas": (dx.samplers.pas(), dx.Categorical(2, 3), None),
+    "values by gibbs": (dx.samplers.gibbs(), dx.Ordinal(2, [0.0, 0.5, 2.0]), None),
+    "bits from a reference by gwg": (dx.samplers.gwg(), dx.Binary(3), dx.targets.Bernoulli([0.2, 0.5, 0.9])),
+}
+
+
+@pytest.mark.parametrize(
+    "case", ["spins by dmala", *(pytest.param(case, marks=pytest.mark.slow) for case in [*CASES][1:])]
+)
+def test_the_product_law_of_all_rungs_is_kept(case):
+    kernel, space, reference = CASES[case]
+    base = rugged(space, strength=0.5)
+    ladder = Ladder(betas=BETAS, reference=reference).kernel(kernel, base)
+    verdict = verdict_on(ladder, base)
+    assert verdict, verdict
+
+
+def test_exchanges_with_the_wrong_sign_fail():
+    base = rugged(dx.Spin(3))
+    ladder = Ladder(betas=BETAS).kernel(dx.samplers.dmala(), base)
+    assert not verdict_on(twin(WrongSign, ladder), base)
+
+
+@pytest.mark.slow
+def test_a_reference_that_is_not_seen_after_exchanges_fails():
+    base, reference = rugged(dx.Binary(3)), dx.targets.Bernoulli([0.05, 0.5, 0.95])
+    ladder = Ladder(betas=BETAS, reference=reference).kernel(dx.samplers.rwm(), base)
+    assert verdict_on(ladder, base)
+    assert not verdict_on(twin(Stale, ladder), base)
+
+
+@pytest.mark.slow
+def test_several_steps_between_exchanges_keep_the_law():
+    base = rugged(dx.Spin(3))
+    ladder = Ladder(betas=BETAS, num_steps=3).kernel(dx.samplers.gibbs(), base)
+    assert verdict_on(ladder, base)
+
+
+@pytest.mark.slow
+def test_clusters_are_exchanged_exactly():
+    base = glass()
+    ladder = Ladder(betas=(0.3, 1.0), clusters=True).kernel(dx.samplers.gibbs(), base)
+    verdict = verdict_on(ladder, base, num_chains=60_000)
+    assert verdict, verdict
+    alone = Neighbours(jnp.arange(3)[:, None])  # clusters of one site each, whatever is coupled
+    torn = twin(Tempering, ladder)
+    object.__setattr__(torn, "neighbours", alone)
+    assert not verdict_on(torn, base, num_chains=60_000)
+
+
+class Still(Kernel):
+    """It moves nothing, so that a state says which replica it is."""
+
+    def init(self, target, x):
+        return State(x, log_prob(target, x), ())
+
+    def step(self, key, target, state):
+        return state, scalar_info(1, True, 0, 0, False)
+
+
+def test_round_trips_are_counted():
+    num_rungs, num_steps = 4, 600
+    base = rugged(dx.Binary(2), strength=0.3)
+    ladder = Ladder(num_rungs=num_rungs).kernel(Still(), base)
+    starts = jnp.asarray(dx.Binary(2).enumerate())[:, None]  # one state a rung: its index is the replica's name
+
+    def step(state, key):
+        state, _ = ladder.step(key, base, state)
+        return state, (state.cache.states.x[:, 0], state.cache.trips)
+
+    keys = jax.random.split(jax.random.key(1), num_steps)
+    _, (x, trips) = jax.lax.scan(step, ladder.init_at(base, starts), keys)
+    names = np.asarray(x) @ [2, 1]
+    last_end, counted = {3: "target"}, []
+    for row in names:
+        if last_end.get(int(row[-1])) == "hottest":
+            counted.append(1)
+        last_end[int(row[-1])] = "target"
+        if int(row[0]) in last_end:
+            last_end[int(row[0])] = "hottest"
+        counted.append(0)
+    assert int(trips[-1]) == sum(counted) > 20
+    assert sorted(names[-1]) == [0, 1, 2, 3]  # nothing was lost or doubled
+    moves = np.abs(np.diff(np.argsort(names, axis=1), axis=0))
+    assert moves.max() == 1  # to a neighbour at most
+
+
+def far_modes():
+    """Two modes of a ferromagnet that single-site samplers cross once in exp(40) steps."""
+    return dx.targets.Ising.lattice((3, 3), coupling=2.0, field=0.02)
+
+
+@pytest.mark.parametrize("sampler", [pytest.param("dmala", marks=pytest.mark.slow), "gibbs"])
+def test_the_modes_of_a_target_have_their_weights(sampler):
+    target, settings = far_modes(), {"num_chains": 4, "num_warmup": 1000, "num_samples": 4000, "progress": False}
+    law, states = dx.exact.law(target), target.space.enumerate()
+    exact = np.tensordot(law, states, 1)
+    tempered = dx.sample(jax.random.key(0), target, sampler, tempering=dx.Ladder(5), **settings)
+    assert np.abs(tempered.draws.mean(axis=(0, 1)) - exact).max() < 0.06
+    assert np.abs(tempered.draws.mean(axis=1) - exact).max() < 0.15  # of each chain
+    start = np.zeros((3, 3), np.int8)
+    alone = dx.sample(jax.random.key(0), target, sampler, init=start, **settings)
+    assert np.abs(alone.draws.mean(axis=(0, 1)) - exact).max() > 0.4  # the twin
+    assert tempered.summary().notes == ()
+    assert tempered.tempering.round_trips.min() > 50
+
+
+def short(**more):
+    settings = {"num_chains": 3, "num_warmup": 200, "num_samples": 150, "progress": False}
+    return dx.sample(jax.random.key(0), far_modes(), "gibbs", **settings | more)
+
+
+def test_what_a_tempered_run_returns(tmp_path):
+    result = short(tempering=dx.Ladder(4))
+    assert result.draws.shape == (3, 150, 3, 3)
+    assert result.stats["log_ratio"].shape == (3, 150, 4)
+    values = jax.vmap(jax.vmap(lambda x: log_prob(far_modes(), x)))(result.draws)
+    np.testing.assert_allclose(result.stats["lp"], values, rtol=1e-5)
+    np.testing.assert_allclose(result.stats["log_ratio"][..., -1], values, rtol=1e-5)
+    assert len(result.to_dataframe()) == 450
+    assert "exchange rates" in str(result.tempering)
+    assert "barrier" in str(result.report)
+    assert short().tempering is None
+    loaded = dx.load(result.save(tmp_path / "run.nc"))
+    np.testing.assert_array_equal(loaded.tempering.exchange_rates, result.tempering.exchange_rates)
+    assert loaded.tempering.log_normaliser == result.tempering.log_normaliser
+
+
+def test_a_folder_has_the_same_run(tmp_path):
+    ladder = dx.Ladder(4)
+    in_memory, stored = (short(tempering=ladder, folder=folder) for folder in (None, tmp_path / "run"))
+    np.testing.assert_array_equal(in_memory.draws, np.asarray(stored.draws))
+    for result in (stored, dx.load(tmp_path / "run"), short(tempering=ladder, folder=tmp_path / "run")):
+        assert result.tempering.log_normaliser == in_memory.tempering.log_normaliser
+    with pytest.raises(ValueError, match="tempering"):
+        short(tempering=dx.Ladder(5), folder=tmp_path / "run")
+
+
+def test_a_run_of_moments_has_the_report_of_its_warm_up():
+    report = short(tempering=dx.Ladder(4), keep="moments").tempering
+    assert len(report.exchange_rates) == 3
+    assert report.log_normaliser is None
+
+
+def test_a_short_ladder_says_so():
+    target = dx.targets.Ising.lattice((16, 16), coupling=0.6)
+    settings = {"num_chains": 2, "num_warmup": 100, "num_samples": 100, "progress": False}
+    result = dx.sample(jax.random.key(0), target, "gibbs", tempering=dx.Ladder(3), **settings)
+    assert "too short" in result.tempering.warning
+    assert result.tempering.warning in result.summary().notes
+
+
+def test_rungs_are_placed_by_the_barrier():
+    betas = jnp.asarray([0.0, 0.25, 0.5, 1.0])
+    rates = jnp.asarray([0.1, 0.9, 0.9])  # the first gap is too wide
+    placed = np.asarray(place_rungs(betas, rates, 4))
+    assert placed[0] == 0
+    assert placed[-1] == 1
+    assert (np.diff(placed) > 0).all()
+    assert placed[2] < 0.25  # two rungs where the barrier is
+    np.testing.assert_allclose(gap_barriers(np.asarray(rates)), np.asarray(gap_barriers(rates)), rtol=1e-3)
+    near = np.array([0.98])
+    np.testing.assert_allclose(gap_barriers(near), 1 - near, rtol=1e-3)  # the rate of rejection
+
+
+@pytest.mark.slow
+def test_warm_up_evens_the_exchange_rates_and_auto_takes_as_many_rungs_as_the_barrier_wants():
+    target = dx.targets.Ising.lattice((6, 6), coupling=0.5)
+    result = dx.sample(jax.random.key(0), target, "dmala", tempering=dx.Ladder(), progress=False)
+    report = result.tempering
+    assert report.exchange_rates.min() > 0.4
+    assert np.ptp(report.exchange_rates) < 0.2
+    assert abs(len(report.betas) - (2 * report.barrier + 1)) <= 2
+    even = Ladder(betas=np.geomspace(1e-3, 1, len(report.betas)))  # the twin: nothing is placed
+    rates = dx.sample(jax.random.key(0), target, "dmala", tempering=even, progress=False).tempering.exchange_rates
+    assert np.ptp(rates) > 0.3
