@@ -108,8 +108,9 @@ def test_a_resampling_that_forgets_its_weights_is_seen(monkeypatch):
     settings = {"num_particles": 400, "ess": 0.5, "steps": 1, "sampler": "gibbs", "progress": False}
     resample = population._resample
 
-    def copy_each(uniforms, path, kernel, states, b, step):
-        return resample(uniforms, path, kernel, states, b, 0 * step)
+    def copy_each(*arguments, **settings):
+        *others, step = arguments
+        return resample(*others, 0 * step, **settings)
 
     with monkeypatch.context() as patch:
         patch.setattr(population, "_resample", copy_each)
