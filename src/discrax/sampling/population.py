@@ -40,9 +40,9 @@ from discrax.core.programs import compiled, reads_user_code
 from discrax.core.resampling import systematic
 from discrax.core.target import Target
 from discrax.sampling.annealed import begin_path, check_gaps, draws, split_key
-from discrax.sampling.bridge import Path
 from discrax.sampling.checks import check_run_memory
 from discrax.sampling.normaliser import Normaliser, from_weights
+from discrax.sampling.path import Path
 from discrax.sampling.progress import ProgressBar
 from discrax.sampling.result import Result
 from discrax.sampling.run import Run

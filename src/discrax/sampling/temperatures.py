@@ -30,8 +30,8 @@ from discrax.core.kernel import Kernel
 from discrax.core.space import Categorical
 from discrax.core.target import Target, Tempered, check_target
 from discrax.sampling.annealed import split_key
-from discrax.sampling.bridge import default_sampler
 from discrax.sampling.checks import check_keep
+from discrax.sampling.path import default_sampler
 from discrax.sampling.reweighting import Reweighting, gather_entries, jackknife
 from discrax.sampling.together import sample_together
 

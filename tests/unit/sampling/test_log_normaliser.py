@@ -86,6 +86,7 @@ def test_intervals_are_honest(method):
 # --- Populations -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_particles_are_draws_of_the_target():
     result = dx.anneal_population(KEY, ISING, 1000, ess=0.8, progress=False)
     assert result.draws.shape == (8, 1000, 3, 4)
