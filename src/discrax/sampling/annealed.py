@@ -39,9 +39,9 @@ from discrax.core.interrupts import Interrupts
 from discrax.core.kernel import Kernel, State, rated_knob
 from discrax.core.target import Target, check_target
 from discrax.samplers import build_kernel
-from discrax.sampling.bridge import Path, default_sampler, path_to
 from discrax.sampling.checks import check_run_memory
 from discrax.sampling.normaliser import Normaliser, from_weights
+from discrax.sampling.path import Path, default_sampler, path_to
 from discrax.sampling.progress import ProgressBar
 from discrax.sampling.run import Run, work_per_step
 

@@ -7,6 +7,7 @@ from typing import Any
 from jaxtyping import PRNGKeyArray
 from numpy.typing import ArrayLike
 
+from discrax.core.checks import yes_or_no
 from discrax.core.interrupts import listening
 from discrax.core.kernel import Kernel
 from discrax.core.programs import reads_user_code
@@ -43,6 +44,7 @@ def log_normaliser(
       any other is used as it is. By default sweeps by colours where the path allows them, else "pas".
     """
     check_target(target)
+    yes_or_no("progress", progress is not None and progress)
     if not isinstance(method, str) or method not in _METHODS:
         raise ValueError(f"method must be {' or '.join(map(repr, _METHODS))}, but got {method!r}.")
     engine = _METHODS[method]

@@ -27,12 +27,12 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Float, Int, PRNGKeyArray, UInt32
 from numpy.typing import ArrayLike
 
 from discrax.adaptation import AcceptanceRate
 from discrax.core import random
-from discrax.core.checks import number, whole
+from discrax.core.checks import number, whole, yes_or_no
 from discrax.core.interrupts import Interrupts, listening
 from discrax.core.kernel import Caution, Kernel, State, rated_knob
 from discrax.core.observers import STATS, Stats
@@ -40,9 +40,9 @@ from discrax.core.programs import compiled, reads_user_code
 from discrax.core.resampling import systematic
 from discrax.core.target import Target
 from discrax.sampling.annealed import begin_path, check_gaps, draws, split_key
-from discrax.sampling.bridge import Path
 from discrax.sampling.checks import check_run_memory
 from discrax.sampling.normaliser import Normaliser, from_weights
+from discrax.sampling.path import Path
 from discrax.sampling.progress import ProgressBar
 from discrax.sampling.result import Result
 from discrax.sampling.run import Run
@@ -118,6 +118,7 @@ def anneal_population(
     whole("num_populations", num_populations, least=2)
     whole("steps", steps, least=1)
     number("ess", ess, above=0, below=1)
+    yes_or_no("progress", progress is not None and progress)
     path, kernel = begin_path(target, reference, sampler)
     check_run_memory(target.space, "draws", num_populations * num_particles, 1, 0)
     for_starts, for_moves, for_copies = split_key(key, 3)
@@ -171,8 +172,8 @@ class _Way:
         gaps = self._call(_gaps, (self.path, self.run.ensemble.states))
         return np.asarray(gaps, np.float64).reshape(self.families.shape)
 
-    def _call(self, function: Any, arguments: tuple) -> Any:
-        program, seconds = compiled(function, arguments, {})
+    def _call(self, function: Any, arguments: tuple, **settings: int) -> Any:
+        program, seconds = compiled(function, arguments, settings)
         self.compile_seconds += seconds
         return program(arguments)
 
@@ -184,8 +185,8 @@ class _Way:
         self.log_Zs += log_mean_exp((b - last) * gaps)
         kernel, states = self.run.ensemble.kernel, self.run.ensemble.states
         numbers = tuple(jnp.asarray(each, jnp.result_type(float)) for each in (b, b - last))
-        uniforms = random.uniform(random.fold_in(self.key, len(self.betas)), len(gaps))
-        states, parents = self._call(_resample, (uniforms, self.path, kernel, states, *numbers))
+        arguments = (self.key, jnp.asarray(len(self.betas), jnp.uint32), self.path, kernel, states, *numbers)
+        states, parents = self._call(_resample, arguments, populations=len(gaps))
         self.families = np.take_along_axis(self.families, np.asarray(parents), axis=1)
         ensemble = self.run.ensemble._replace(states=states)
         self.run = replace(self.run, ensemble=ensemble, target=self.path.at(numbers[0]))
@@ -250,17 +251,19 @@ def _gaps(path: Path, states: State) -> Float[Array, " chains"]:
 
 
 def _resample(
-    uniforms: Float[Array, " populations"],
+    key: PRNGKeyArray,
+    turn: UInt32[Array, ""],
     path: Path,
     kernel: Kernel,
     states: State,
     b: Float[Array, ""],
     step: Float[Array, ""],
+    *,
+    populations: int,
 ) -> tuple[State, Int[Array, "populations particles"]]:
     """The particles at b, each a copy of one that was `step` before it; and of which one of its population."""
-    populations = uniforms.shape[0]
     log_weights = step * jax.vmap(path.gap)(states).reshape(populations, -1)
-    parents = systematic(uniforms, log_weights)
+    parents = systematic(random.uniform(random.fold_in(key, turn), populations), log_weights)
     first = jnp.arange(populations, dtype=jnp.int32)[:, None] * parents.shape[1]
     chosen = (first + parents).reshape(-1)
     states = jax.tree.map(lambda leaf: leaf[chosen], states)

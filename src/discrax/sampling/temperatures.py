@@ -30,8 +30,8 @@ from discrax.core.kernel import Kernel
 from discrax.core.space import Categorical
 from discrax.core.target import Target, Tempered, check_target
 from discrax.sampling.annealed import split_key
-from discrax.sampling.bridge import default_sampler
 from discrax.sampling.checks import check_keep
+from discrax.sampling.path import default_sampler
 from discrax.sampling.reweighting import Reweighting, gather_entries, jackknife
 from discrax.sampling.together import sample_together
 
@@ -260,7 +260,9 @@ def _check_observables(observables: Any, target: Target) -> dict[str, Callable[[
                 f"{name!r}: {describe(function)}."
             )
         check_keep(function, target.space)
-        value = jax.eval_shape(function, jax.ShapeDtypeStruct(target.space.shape, target.space.dtype))
+        value = jax.eval_shape(
+            lambda x, of=function: of(x), jax.ShapeDtypeStruct(target.space.shape, target.space.dtype)
+        )
         if getattr(value, "shape", None) != ():
             raise ValueError(f"The observable {name!r} must be one number of a state, but it is {describe(value)}.")
     return dict(observables)

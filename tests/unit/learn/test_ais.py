@@ -12,8 +12,8 @@ from discrax.learn.ais import ais
 from discrax.learn.rbm_normaliser import rbm_log_Z
 from discrax.samplers import gibbs
 from discrax.sampling import annealed
-from discrax.sampling.bridge import path_to
 from discrax.sampling.normaliser import from_weights
+from discrax.sampling.path import path_to
 from repeats import repeats
 
 RNG = np.random.default_rng(0)
@@ -96,7 +96,7 @@ def test_a_wrong_normaliser_of_the_base_is_seen(monkeypatch):
 
 
 class _Cold(Kernel):
-    """A broken twin: it samples the target at every temperature, so it does not leave the bridge invariant."""
+    """A broken twin: it samples the target at every temperature, so it does not leave the path invariant."""
 
     gibbs: Kernel
 
@@ -123,7 +123,7 @@ def test_frozen_sites_temperatures_and_grids():
     assert (result.states[:, frozen] == 2).all()
 
 
-# --- The bridge ------------------------------------------------------------------------------------------------------
+# --- The path --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -141,9 +141,9 @@ def test_the_base_is_normalised_and_drawn_as_it_says(space):
         base = rng.dirichlet(np.ones(space.num_levels) * 3, space.shape)
     target = Target.from_log_prob(lambda e: jnp.sum(e), space)
     path = path_to(target, base)
-    bridge = path.end
+    law = path.end.reference
     states = jnp.asarray(space.enumerate())
-    log_probs = np.asarray(jax.vmap(lambda x: bridge.base_log_prob(space.embed(x)))(states), np.float64)
+    log_probs = np.asarray(jax.vmap(lambda x: law.log_prob(space.embed(x)) - path.log_count)(states), np.float64)
     np.testing.assert_allclose(np.exp(log_probs).sum(), 1, rtol=1e-5)
     draws = np.asarray(annealed.draws(jax.random.key(0), path, 4000))
     counts = np.bincount(space.index(jnp.asarray(draws)), minlength=len(states))
@@ -154,11 +154,11 @@ def test_the_base_is_normalised_and_drawn_as_it_says(space):
     np.testing.assert_allclose((draws == 1).mean(axis=0)[is_free], asked[is_free], atol=0.035)
 
 
-def test_exact_ratios_of_the_bridge():
-    bridge = path_to(ISING, np.full((3, 4), 0.3)).at(jnp.asarray(0.4))
+def test_exact_ratios_on_the_path():
+    law = path_to(ISING, np.full((3, 4), 0.3)).at(jnp.asarray(0.4))
     x = jnp.asarray(RNG.integers(0, 2, (3, 4)), jnp.int8)
-    here = bridge.evaluate(x)
-    by_differences = exact_evaluation(Target.from_log_prob(bridge.log_prob, ISING.space), x)
+    here = law.evaluate(x)
+    by_differences = exact_evaluation(Target.from_log_prob(law.log_prob, ISING.space), x)
     np.testing.assert_allclose(here.log_prob, by_differences.log_prob, rtol=1e-5)
     np.testing.assert_allclose(here.ratios, by_differences.ratios, atol=1e-4)
 

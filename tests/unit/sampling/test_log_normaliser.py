@@ -86,19 +86,20 @@ def test_intervals_are_honest(method):
 # --- Populations -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_particles_are_draws_of_the_target():
-    result = dx.anneal_population(KEY, ISING, 2000, ess=0.8, progress=False)
-    assert result.draws.shape == (8, 2000, 3, 4)
+    result = dx.anneal_population(KEY, ISING, 1000, ess=0.8, progress=False)
+    assert result.draws.shape == (8, 1000, 3, 4)
     assert result.stats["lp"][0, 5] == pytest.approx(float(log_prob(ISING, jnp.asarray(result.draws[0, 5]))), abs=1e-4)
     law = dx.exact.law(ISING)
     states = np.asarray(ISING.space.enumerate())
     exact = np.einsum("s,sij->ij", law, 2.0 * states - 1)
-    np.testing.assert_allclose(result.mean(), exact, atol=0.05)  # standard errors are 0.008
+    np.testing.assert_allclose(result.mean(), exact, atol=0.05)  # standard errors are 0.011
     report = result.report
     assert report.betas[-1] == 1
     assert (np.diff(report.betas) > 0).all()
-    assert "populations of 2,000" in str(result.summary().adaptation)
-    again = dx.anneal_population(jax.random.key(1), ISING, 2000, ess=0.95, progress=False)
+    assert "populations of 1,000" in str(result.summary().adaptation)
+    again = dx.anneal_population(jax.random.key(1), ISING, 1000, ess=0.95, progress=False)
     assert len(again.report.betas) > len(report.betas)
     assert again.compile_seconds == 0  # more temperatures, the same programs
 
@@ -108,8 +109,9 @@ def test_a_resampling_that_forgets_its_weights_is_seen(monkeypatch):
     settings = {"num_particles": 400, "ess": 0.5, "steps": 1, "sampler": "gibbs", "progress": False}
     resample = population._resample
 
-    def copy_each(uniforms, path, kernel, states, b, step):
-        return resample(uniforms, path, kernel, states, b, 0 * step)
+    def copy_each(*arguments, **settings):
+        *others, step = arguments
+        return resample(*others, 0 * step, **settings)
 
     with monkeypatch.context() as patch:
         patch.setattr(population, "_resample", copy_each)
