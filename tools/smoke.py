@@ -145,7 +145,7 @@ def bench() -> None:
     """A cell of a suite, and its page."""
     assert "optimal-scaling/table05" in command("bench", "list")
     words = ["bench", "run", "optimal-scaling/table05", "--quick", "--workers", "1", "--set", "steps=50", "warmup=20"]
-    command(*words, "--only", "RWM-1", "N=50", "--out", "run")
+    command(*words, "--only", "RWM-1", "N=100", "--out", "run")
     assert "</html>" in Path("run/report.html").read_text()
 
 
