@@ -42,12 +42,13 @@ def decide_exchanges(
 
 def exchanged(tree: Any, is_swapped: Bool[Array, "gaps ..."]) -> Any:
     """The arrays of a tree, (rungs, ...), after exchanges no two of which share a rung."""
-    none = jnp.zeros((1, *is_swapped.shape[1:]), bool)
-    from_above, from_below = jnp.concatenate([is_swapped, none]), jnp.concatenate([none, is_swapped])
+    swaps = is_swapped.astype(jnp.int32)
+    none = jnp.zeros((1, *swaps.shape[1:]), jnp.int32)
+    here = jnp.arange(len(swaps) + 1).reshape(-1, *(1,) * (swaps.ndim - 1))
+    source = here + jnp.concatenate([swaps, none]) - jnp.concatenate([none, swaps])
 
     def of(leaf: Array) -> Array:
-        axes = (*from_above.shape, *(1,) * (leaf.ndim - from_above.ndim))
-        above, below = jnp.concatenate([leaf[1:], leaf[-1:]]), jnp.concatenate([leaf[:1], leaf[:-1]])
-        return jnp.where(from_above.reshape(axes), above, jnp.where(from_below.reshape(axes), below, leaf))
+        rows = source.reshape(*source.shape, *(1,) * (leaf.ndim - source.ndim))
+        return jnp.take_along_axis(leaf, rows, axis=0, mode="promise_in_bounds")
 
     return jax.tree.map(of, tree)
