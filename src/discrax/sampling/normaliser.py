@@ -13,7 +13,7 @@ from discrax.core.programs import compiled
 from discrax.core.target import Target
 
 _FEW = 10  # effective weights
-_LARGEST_VARIANCE = 20.0  # of log-weights: more says no more than that nothing is known
+_LARGEST_VARIANCE = 8.0  # of log-weights: more says no more than that nothing is known
 _ROWS_AT_ONCE = 256
 
 
@@ -69,8 +69,8 @@ def from_weights(
 
     With r the relative variance of w, the error of log mean(w) is sqrt(r / n). A few weights that spread over orders of
     magnitude show too little of r, since most of it is in weights that did not come. So r is the larger of that of the
-    weights and of a log-normal law with their logarithms' variance v, exp(v) - 1 (and where a share p of them is not 0,
-    exp(v) / p - 1).
+    weights and of a log-normal law, exp(v) - 1 (and where a share p of them is not 0, exp(v) / p - 1), where v is the
+    variance of the logarithms above their median: how far below it others are does not matter to the mean.
     """
     from scipy.special import stdtrit  # here, since it takes half a second
 
@@ -78,7 +78,8 @@ def from_weights(
         raise ValueError("The weights are NaN, infinite or all 0: log_prob is not a finite number where chains went.")
     weights, n = np.exp(log_weights - log_weights.max()), len(log_weights)
     mean, possible = weights.mean(), log_weights[np.isfinite(log_weights)]
-    spread = min(possible.var(ddof=1), _LARGEST_VARIANCE) if len(possible) > 1 else 0.0
+    above = np.maximum(possible - np.median(possible), 0)
+    spread = min(2 * np.mean(above**2), _LARGEST_VARIANCE)
     relative = max(weights.var(ddof=1) / mean**2, np.exp(spread) * n / len(possible) - 1)
     log_Z, error = float(np.log(mean) + log_weights.max()), math.sqrt(relative / n)
     half = error * float(stdtrit(n - 1, 0.975))

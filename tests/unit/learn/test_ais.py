@@ -170,9 +170,9 @@ def test_estimates_of_known_weights():
     weights = np.array([1.0, 2.0, 3.0, 4.0])
     result = from_weights(np.log(weights) - 700.0, np.zeros((4, 1), np.int8), np.ones(1))  # exp(-700) is subnormal
     assert result.log_Z == pytest.approx(np.log(2.5) - 700)
-    assert result.error == pytest.approx(np.sqrt(np.expm1(np.log(weights).var(ddof=1)) / 4))
-    nearly = from_weights(np.log(100 + weights), np.zeros((4, 1), np.int8), np.ones(1))
-    assert nearly.error == pytest.approx(weights.std(ddof=1) / 102.5 / 2, rel=0.01)  # by the delta method
+    assert result.error == pytest.approx(weights.std(ddof=1) / 2.5 / 2)  # by the delta method
+    spread = from_weights(np.array([-60.0, -2.0, 2.0, 3.0]), np.zeros((4, 1), np.int8), np.ones(1))
+    assert spread.error == pytest.approx(np.sqrt(np.expm1((4 + 9) / 2) / 4))  # of a log-normal law
     half = from_weights(np.array([0.0, 0.0, -np.inf, -np.inf]), np.zeros((4, 1), np.int8), np.ones(1))
     assert half.error == pytest.approx(np.sqrt(4 / 3 / 4))  # the share of a coin
     assert result.num_effective == pytest.approx(100 / 30)
