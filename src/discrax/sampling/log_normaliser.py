@@ -15,8 +15,13 @@ from discrax.core.target import Target, check_target
 from discrax.sampling.annealed import anneal_chains
 from discrax.sampling.normaliser import Normaliser
 from discrax.sampling.population import population_normaliser
+from discrax.sampling.tempered_normaliser import temper_chains
 
-_METHODS: dict[str, Callable[..., Normaliser]] = {"annealing": anneal_chains, "population": population_normaliser}
+_METHODS: dict[str, Callable[..., Normaliser]] = {
+    "annealing": anneal_chains,
+    "population": population_normaliser,
+    "tempering": temper_chains,
+}
 
 
 @reads_user_code()
@@ -37,7 +42,9 @@ def log_normaliser(
       (100), `num_temperatures` (1000), `steps` of the sampler at every temperature (1), and `devices`, as in
       `discrax.sample`. "population" also copies and drops particles on the way (`discrax.anneal_population`): it copes
       with targets at which chains fall apart into a few that count. Its settings are `num_particles` (1000),
-      `num_populations` (8), `steps` (5) and `ess` (0.9).
+      `num_populations` (8), `steps` (5) and `ess` (0.9). "tempering" exchanges states along a ladder
+      (`discrax.Ladder`): its chains cross between modes as long as they run. Its settings are `num_chains` (8),
+      `num_rungs` ("auto"), `num_warmup` (1000), `num_samples` (1000) and `steps` between exchanges (1).
     - `reference`: where both begin: the probabilities of independent sites, of 1 (or +1) for two levels, (*shape), else
       (*shape, levels), or a target of such sites; uniform by default. The nearer to the target, the better.
     - `sampler`: a registry name or a kernel. One that has a scale for an acceptance rate is tuned to it along the way;

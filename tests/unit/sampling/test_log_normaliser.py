@@ -25,7 +25,11 @@ ISING = targets.Ising.lattice((3, 4), 0.4, 0.5 * RNG.normal(size=(3, 4)))
 LEVELS = random_law(dx.Categorical((3,), (2, 4, 3)), 1)
 GRID = dx.Tempered(random_law(dx.Ordinal(4, [0.0, 0.5, 2.0], frozen=np.array([True, False, False, False])), 2), 0.5)
 BARRED = dx.Target.from_log_prob(lambda e: jnp.where(jnp.sum(e) < 4.5, e @ jnp.arange(8.0) / 4, -jnp.inf), dx.Binary(8))
-FEW = {"annealing": {"num_temperatures": 100}, "population": {"num_particles": 400}}
+FEW = {
+    "annealing": {"num_temperatures": 100},
+    "population": {"num_particles": 400},
+    "tempering": {"num_warmup": 300, "num_samples": 500, "num_rungs": 6},
+}
 
 
 def exact_log_z(target):
@@ -67,6 +71,21 @@ def test_log_z_from_independent_sites(method):
     )
     assert abs(first.log_Z - exact_log_z(ISING)) < 3 * first.error
     np.testing.assert_allclose(first.log_weights, second.log_weights, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("target", "sampler"),
+    [(ISING, None), *(pytest.param(each, "gibbs", marks=pytest.mark.slow) for each in (LEVELS, GRID))],
+)
+def test_log_z_of_a_tempered_run_is_that_of_enumeration(target, sampler):
+    found = dx.log_normaliser(KEY, target, "tempering", sampler=sampler, progress=False, **FEW["tempering"])
+    assert abs(found.log_Z - exact_log_z(target)) < 3 * found.error
+    assert found.error < 0.1
+
+
+def test_a_tempered_run_does_not_know_how_many_states_are_forbidden():
+    with pytest.raises(ValueError, match="use method='annealing' or 'population'"):
+        dx.log_normaliser(KEY, BARRED, "tempering", sampler="gibbs", progress=False, **FEW["tempering"])
 
 
 @pytest.mark.slow
@@ -208,7 +227,7 @@ def test_mistakes_are_sentences(settings, message):
 
 
 def test_methods_and_their_settings():
-    with pytest.raises(ValueError, match="method must be 'annealing' or 'population'"):
+    with pytest.raises(ValueError, match="method must be 'annealing' or 'population' or 'tempering'"):
         dx.log_normaliser(KEY, ISING, "guessing")
     with pytest.raises(TypeError, match="'annealing' has no setting 'num_particles', but it has num_chains"):
         dx.log_normaliser(KEY, ISING, num_particles=100)

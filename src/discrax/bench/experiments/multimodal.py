@@ -78,20 +78,13 @@ def _keys(cell: Cell, count: int) -> Array:
 
 @experiment
 def normaliser(cell: Cell, method: str, side: int, coupling: float, repeats: int, **settings: Any) -> Measured:
-    """log Z of a periodic lattice by a method of `log_normaliser`, or "tempering"."""
+    """log Z of a periodic lattice by a method of `log_normaliser`."""
     target, began = target_of(cell.target), time.perf_counter()
     exact = square_ising((side, side), coupling).log_Z
     found = []
     for key in _keys(cell, repeats):
-        if method == "tempering":
-            tempered = _draw(cell, key, ladder=Ladder(**settings), keep=_nothing).tempering
-            assert tempered is not None
-            estimate = tempered.log_normaliser
-            assert estimate is not None
-            found.append((estimate.log_Z, estimate.error))
-        else:
-            its = log_normaliser(key, target, method, sampler=kernel_of(cell, target), progress=False, **settings)
-            found.append((its.log_Z, (its.interval[1] - its.interval[0]) / (2 * _HALF)))
+        its = log_normaliser(key, target, method, sampler=kernel_of(cell, target), progress=False, **settings)
+        found.append((its.log_Z, (its.interval[1] - its.interval[0]) / (2 * _HALF)))
     values, errors = np.array(found).T
     seconds = time.perf_counter() - began
     return [*_beside("log_Z", values, errors, exact), Number("time_s", seconds / repeats)], Timing(seconds)

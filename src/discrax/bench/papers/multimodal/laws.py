@@ -98,11 +98,15 @@ def _lattices(size: Size) -> Iterator[tuple[int, float, int]]:
 )
 def normaliser(size: Size) -> Iterator[Cell]:
     few = size is Size.QUICK
+    tempered = Budget(8, 200, 500) if few else Budget(8, 1_000, 4_000)
     for side, coupling, repeats in _lattices(size):
         ways: dict[str, tuple[Budget, dict[str, Any]]] = {
             "annealing": (Budget(100, 0, 1_000), {"num_temperatures": 200 if few else 1_000}),
             "population": (Budget(1_000, 0, 5), {"num_particles": 200 if few else 1_000}),
-            "tempering": (Budget(4, 200, 500) if few else Budget(8, 1_000, 4_000), {}),
+            "tempering": (
+                tempered,
+                {"num_chains": 8, "num_warmup": tempered.num_warmup, "num_samples": tempered.num_samples},
+            ),
         }
         for method, (budget, settings) in ways.items():
             settings |= {"method": method, "side": side, "coupling": coupling, "repeats": repeats}
