@@ -1,5 +1,7 @@
 """log Z from a tempered run: stepping stones between its rungs (`log_normaliser_estimates.py`)."""
 
+from typing import Any
+
 import numpy as np
 from jaxtyping import PRNGKeyArray
 from numpy.typing import ArrayLike
@@ -31,7 +33,12 @@ def temper_chains(
     _, kernel = begin_path(target, reference, sampler)
     first = None if reference is None else law_of_sites(target.space, reference)
     ladder = Ladder(num_rungs=num_rungs, reference=first, num_steps=steps)
-    settings = {"num_chains": num_chains, "num_warmup": num_warmup, "num_samples": num_samples, "progress": progress}
+    settings: dict[str, Any] = {
+        "num_chains": num_chains,
+        "num_warmup": num_warmup,
+        "num_samples": num_samples,
+        "progress": progress,
+    }
     result = sample(key, target, kernel, tempering=ladder, **settings)
     report = result.tempering
     assert report is not None
