@@ -66,7 +66,9 @@ plt.show()
 # it has not seen. That needs a normalising constant, which annealed importance sampling estimates.
 
 # %%
-estimate = dx.learn.ais(jax.random.key(3), model, base=dx.learn.frequencies(rows), num_chains=50, num_temperatures=300)
+estimate = dx.learn.ais(
+    jax.random.key(3), model, reference=dx.learn.frequencies(rows), num_chains=50, num_temperatures=300
+)
 of_model, error = estimate.log_likelihood(model, others)
 share = np.clip(rows.mean(axis=0), 1e-3, 1 - 1e-3)
 of_pixels = (others * np.log(share) + (1 - others) * np.log(1 - share)).sum(axis=1).mean()

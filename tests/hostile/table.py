@@ -260,7 +260,7 @@ dx.anneal_population key:key=key target:target=spins num_particles:size=4 num_po
 dx.scan_temperatures key:key=key target:target=spins betas:array=[.1,.2,.3] sampler:sampler?='gibbs'
     observables:thing?={'sum':np.sum} num_chains:size=2 num_warmup:count0=2 num_samples:size=4 thinning:count=1
     init:codes?=state -- betas/wrong-size betas/float16
-dx.learn.ais key:key=key target:target=machine base:array?=probabilities num_chains:size=2 num_temperatures:size=4
+dx.learn.ais key:key=key target:target=machine reference:array?=probabilities num_chains:size=2 num_temperatures:size=4
     sampler:sampler='gibbs' steps:count=1 devices:count?=None progress:flag=False
 dx.learn.mixing_curves key:key=key target:target=machine samplers:thing={'gibbs':'gibbs'} init:codes=states
     num_steps:count=4 num_chains:size=2 num_warmup:count0=0 every:count=2 progress:flag=False

@@ -17,7 +17,7 @@ def ais(
     key: PRNGKeyArray,
     target: Target,
     *,
-    base: ArrayLike | None = None,
+    reference: ArrayLike | None = None,
     num_chains: int = 100,
     num_temperatures: int = 1000,
     sampler: str | Kernel = "pas",
@@ -27,14 +27,14 @@ def ais(
 ) -> Normaliser:
     """log Z of a target by annealing `num_chains` chains from independent sites.
 
-    `base` is the `reference` of `discrax.log_normaliser`, which has the other settings as they are here: the
-    probabilities of the independent sites. `frequencies(rows)` makes them from data.
+    `reference` has the probabilities of the independent sites; `frequencies(rows)` makes them from data. It and the
+    other settings are those of `discrax.log_normaliser`.
     """
     return log_normaliser(
         key,
         target,
         "annealing",
-        reference=base,
+        reference=reference,
         sampler=sampler,
         num_chains=num_chains,
         num_temperatures=num_temperatures,

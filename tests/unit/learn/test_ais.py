@@ -54,7 +54,7 @@ def errors_off(result, log_z):
     ],
 )
 def test_log_z_is_that_of_enumeration(target, sampler, base):
-    result = ais(jax.random.key(0), target, base=base, sampler=sampler, num_temperatures=200)
+    result = ais(jax.random.key(0), target, reference=base, sampler=sampler, num_temperatures=200)
     assert abs(errors_off(result, exact_log_z(target))) < 3.5
     assert result.error < 0.15
     assert result.interval[0] < result.log_Z < result.interval[1]
@@ -66,7 +66,7 @@ def test_log_z_is_that_of_enumeration(target, sampler, base):
 def test_log_z_of_a_machine_with_few_hidden_units(machine):
     """Paths of several sites, tuned by the pilot; the wide one has 2^40 states, but 2^6 of the hidden layer."""
     base = jax.nn.sigmoid(machine.visible_bias + 0.5 * machine.weights.sum(0)).reshape(machine.space.shape)
-    result = ais(jax.random.key(1), machine, base=np.clip(base, 0.05, 0.95), sampler="pas", num_temperatures=400)
+    result = ais(jax.random.key(1), machine, reference=np.clip(base, 0.05, 0.95), sampler="pas", num_temperatures=400)
     assert abs(errors_off(result, rbm_log_Z(machine))) < 3.5
     assert result.error < 0.05
     # The pilot aims at 0.574, where a path of one site is not accepted less than that.
@@ -229,14 +229,14 @@ def test_a_sum_that_is_too_long_is_refused():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"base": np.full(12, 0.5)}, r"shape \(3, 4\), but has shape \(12,\)"),
-        ({"base": np.zeros((3, 4))}, "strictly between 0 and 1"),
+        ({"reference": np.full(12, 0.5)}, r"shape \(3, 4\), but has shape \(12,\)"),
+        ({"reference": np.zeros((3, 4))}, "strictly between 0 and 1"),
         ({"num_chains": 1}, "num_chains must be at least 2, but got 1"),
         ({"steps": 0}, "steps must be at least 1, but got 0"),
         ({"num_temperatures": 0}, "num_temperatures must be at least 1"),
         ({"sampler": "dula"}, "DULA does not leave its target invariant"),
         ({"sampler": "auto"}, "sampler"),
-        ({"sampler": gibbs("chromatic"), "base": np.full((3, 4), 0.5)}, "needs a colouring"),
+        ({"sampler": gibbs("chromatic"), "reference": np.full((3, 4), 0.5)}, "needs a colouring"),
     ],
 )
 def test_mistakes_are_sentences(settings, message):
@@ -247,9 +247,9 @@ def test_mistakes_are_sentences(settings, message):
 def test_a_base_of_a_target_that_it_does_not_fit():
     grid = Target.from_log_prob(jnp.sum, Ordinal(3, [0.0, 1.0, 2.0]))
     with pytest.raises(ValueError, match="for binary, spin and categorical spaces"):
-        ais(jax.random.key(0), grid, base=np.full((3, 3), 1 / 3))
+        ais(jax.random.key(0), grid, reference=np.full((3, 3), 1 / 3))
     with pytest.raises(ValueError, match=r"sum to 1, but one sums to 0\.9"):
-        ais(jax.random.key(0), CATEGORICAL_RBM, base=np.full((6, 3), 0.3))
+        ais(jax.random.key(0), CATEGORICAL_RBM, reference=np.full((6, 3), 0.3))
     nowhere = Target.from_log_prob(lambda e: jnp.where(jnp.sum(e) > 11.5, 0.0, -jnp.inf), Binary(12))
     with pytest.raises(ValueError, match="-inf at all 100 draws"):
         ais(jax.random.key(0), nowhere, sampler="gibbs")
@@ -262,4 +262,4 @@ def test_sites_with_different_numbers_of_levels():
     assert abs(errors_off(found, exact_log_z(target))) < 5
     assert found.error < 0.1
     with pytest.raises(ValueError, match="whose sites have as many levels"):
-        ais(jax.random.key(0), target, base=np.full((3, 4), 0.25), num_chains=20, num_temperatures=5)
+        ais(jax.random.key(0), target, reference=np.full((3, 4), 0.25), num_chains=20, num_temperatures=5)

@@ -103,7 +103,7 @@ def curves(**settings):
 
 
 OTHERS = [
-    (lambda: ais(KEY, model(), base="x"), "base must be real numbers"),
+    (lambda: ais(KEY, model(), reference="x"), "reference must be real numbers"),
     (lambda: ais(KEY, model(), num_chains=10**13), "must fit into the machine's"),
     (lambda: ais(KEY, "x"), "target must be (a discrax|of type) Target"),
     (lambda: curves(samplers=["pas"]), "samplers must map names to samplers"),

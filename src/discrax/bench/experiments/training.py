@@ -75,7 +75,7 @@ def likelihood(
 
 def _log_likelihood(cell: Cell, model: Target, images: Images, num_temperatures: int) -> list[Number]:
     base = smoothed(images.mean, images.num_levels)
-    found = ais(jax.random.key(cell.seed), model, base=base, num_temperatures=num_temperatures, progress=False)
+    found = ais(jax.random.key(cell.seed), model, reference=base, num_temperatures=num_temperatures, progress=False)
     value, error = found.log_likelihood(model, images.binarise(0).test)
     return [
         Number("log_likelihood", value),
