@@ -23,7 +23,7 @@ from jaxtyping import Array, Float, Int8, Int32, Integer, PRNGKeyArray
 
 from discrax.core import random
 from discrax.core.exchanges import decide_exchanges, exchanged
-from discrax.core.kernel import Info, Kernel, State, reevaluate, replaced, scalar_info
+from discrax.core.kernel import Info, Kernel, State, reevaluate, scalar_info
 from discrax.core.target import Target, Tempered, inverse_temperature, temper
 from discrax.sampling.houdayer import Neighbours, houdayer_move
 from discrax.sampling.stacking import split, stack
@@ -62,7 +62,7 @@ class Tempering(Kernel):
         capacities = [kernel.capacity for kernel in kernels if kernel.capacity is not None]
         capacity = max(capacities, default=None)
         if capacity is not None:
-            kernels = [replaced(kernel, capacity=capacity) for kernel in kernels]
+            kernels = [kernel.with_capacity(capacity) for kernel in kernels]
         last = jax.tree.map(_as_leaf, kernels[-1])
         knobs = {name: jnp.asarray(np.array(knob.value)) for name, knob in last.knobs(target).items()}
         turned = last.with_knobs(**knobs) if knobs else last  # with new arrays where a knob has a part
@@ -100,7 +100,7 @@ class Tempering(Kernel):
     def kernel(self, varied: Kernel) -> Kernel:
         """The kernel of a rung, from what it has for itself."""
         kernel = eqx.combine(varied, self.shared)
-        return kernel if self.capacity is None else replaced(kernel, capacity=self.capacity)
+        return kernel if self.capacity is None else kernel.with_capacity(self.capacity)
 
     @property
     def kernels(self) -> list[Kernel]:
@@ -183,15 +183,10 @@ class Tempering(Kernel):
 
     def values(self, target: Target, states: State) -> Float[Array, "rungs copies"]:
         """V = d log p_b / db of all replicas."""
-        reference = self.reference
-        if reference is None:
+        if self.reference is None:
             return temper(target, states.log_prob)
-
-        def log_ratio(x: Array) -> Array:
-            e = target.space.embed(x)
-            return target.log_prob(e) - reference.log_prob(e)
-
-        return jax.vmap(jax.vmap(log_ratio))(states.x)
+        path = between(self.reference, target)
+        return jax.vmap(jax.vmap(lambda x: path.log_ratio(target.space.embed(x))))(states.x)
 
     def _move(self, key: PRNGKeyArray, target: Target, states: State) -> tuple[State, Info]:
         def move(states: State, key: PRNGKeyArray) -> tuple[State, Info]:

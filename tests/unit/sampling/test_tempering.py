@@ -94,6 +94,7 @@ CASES = {
     "spins by dmala": (dx.samplers.dmala(step_size=1.0), dx.Spin(3), None),
     "levels by pas": (dx.samplers.pas(), dx.Categorical(2, 3), None),
     "values by gibbs": (dx.samplers.gibbs(), dx.Ordinal(2, [0.0, 0.5, 2.0]), None),
+    "spins by turns": (dx.samplers.cycle("pas", "global_flip"), dx.Spin(3), None),
     "bits from a reference by gwg": (dx.samplers.gwg(), dx.Binary(3), dx.targets.Bernoulli([0.2, 0.5, 0.9])),
 }
 

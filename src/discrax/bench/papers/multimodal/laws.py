@@ -13,9 +13,9 @@ from jaxtyping import Array
 from discrax.bench.plan.cell import Budget, Call, Cell, call
 from discrax.bench.plan.suite import Figure, Size, Table, figure, suite
 from discrax.core.target import Target
+from discrax.exact import CRITICAL_COUPLING
 from discrax.targets import Ising, LogisticRegression, PolynomialMixture
 
-CRITICAL = 0.5 * np.log1p(np.sqrt(2.0)).item()
 _HERE, _MEASURES = "discrax.bench.papers.multimodal.laws", "discrax.bench.experiments.multimodal"
 _GIBBS = call("discrax.samplers:gibbs", scan="chromatic")
 _LOCAL = {
@@ -84,7 +84,7 @@ def _coverage(what: str, name: str) -> tuple[Table | Figure, ...]:
 
 def _lattices(size: Size) -> Iterator[tuple[int, float, int]]:
     """Sides, couplings and numbers of keys."""
-    for coupling in (CRITICAL, 0.5):
+    for coupling in (CRITICAL_COUPLING, 0.5):
         yield (8, coupling, 6) if size is Size.QUICK else (64, coupling, 40)
 
 
@@ -156,7 +156,7 @@ def clusters(size: Size) -> Iterator[Cell]:
     for name, sampler in (_CLUSTERS | _LOCAL).items():
         yield Cell(
             labels=(("task", "clusters"), ("side", str(side)), ("sampler", name)),
-            target=_lattice(side, CRITICAL),
+            target=_lattice(side, CRITICAL_COUPLING),
             sampler=sampler,
             budget=budget,
             measure=_measure("magnetisation"),
