@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from discrax.bench.experiments.ess import LONG_ENOUGH
 from discrax.bench.plan.cell import Cell
 from discrax.bench.plan.measure import Measured, Number, Timing, check_complete, experiment, kernel_of, target_of
 from discrax.core.target import Target
@@ -141,7 +142,7 @@ def known_marginals(target: Target) -> Float[np.ndarray, "sites levels"]:
     if isinstance(target, PolynomialMixture):
         values = np.asarray(target.space.values, float)
         log_p = np.stack([np.polyval(target.coefficients, values - c) for c in np.asarray(target.centres, float)])
-        p = np.exp(log_p - np.asarray(target.log_normalisers, float)[:, None])
+        p = np.exp(log_p)
         return np.tile((p / p.sum(axis=1, keepdims=True)).mean(axis=0), (target.space.num_sites, 1))
     states = target.space.enumerate().reshape(-1, target.space.num_sites)
     p = law(target)
@@ -160,11 +161,13 @@ def magnetisation(cell: Cell) -> Measured:
     """ESS of the magnetisation, of which the mean is 0: a chain that never turns over has next to none."""
     result = _draw(cell, jax.random.key(cell.seed), keep=_magnetisation)
     values = np.asarray(result.kept, np.float64)
-    numbers = []
-    for name, of_chains in {"ESS": ess(values, mean=0.0), "ESS_of_size": ess(np.abs(values))}.items():
+    numbers, of_all = [], {"ESS": ess(values, mean=0.0), "ESS_of_size": ess(np.abs(values))}
+    for name, of_chains in of_all.items():
         total, spread = float(of_chains.sum()), float(of_chains.std(ddof=1)) * math.sqrt(len(of_chains))
         numbers.append(Number(f"{name}_per_draw", total / values.size, spread / values.size))
         numbers.append(Number(f"{name}_per_second", total / result.seconds, spread / result.seconds))
+    length = float(of_all["ESS"].mean())  # of a chain, in autocorrelation times
+    numbers += [Number("autocorrelation_times", length), Number("is_long_enough", float(length >= LONG_ENOUGH))]
     numbers += [Number("rhat", float(rank_rhat(values))), Number("time_s", result.seconds)]
     return numbers, _timing(result)
 
