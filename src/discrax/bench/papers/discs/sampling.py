@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from discrax.bench.plan.cell import Budget, Call, Cell, call
-from discrax.bench.plan.rows import only
+from discrax.bench.plan.rows import Derive, Row, only, relabel
 from discrax.bench.plan.suite import Figure, Size, figure, suite
 
 SAMPLERS = {
@@ -39,8 +39,9 @@ _SEARCHES |= {name: call(_SEARCH) for name in ("DMALA", "DLMC", "DLMCf")}
 _LONG, SHORT = 1_000_000, 100_000  # steps of the paper, in sweeps and elsewhere; half are burn-in
 # A step reads and writes about ten numbers of four bytes a site and level of a chain; an H200 moves about 2e12 bytes a
 # second, so this many take about five seconds. Small targets are bound by the start of kernels: some 60,000 steps a
-# second.
-_CODES, _STEPS = 2.5e11, 200_000
+# second. Of targets with more than 15,000 sites and levels the 33 cells of a size (eleven samplers, three seeds) would
+# take longer than four minutes: they get a third, and at least a thousand draws.
+_CODES, _CODES_IF_LARGE, _STEPS = 2.5e11, 8e10, 200_000
 
 
 def budget(effort: Size, sites: int, paper_steps: int) -> Budget:
@@ -48,8 +49,9 @@ def budget(effort: Size, sites: int, paper_steps: int) -> Budget:
     if effort is Size.PAPER:
         return Budget(100, paper_steps // 2, paper_steps // 2)
     if effort is Size.DEFAULT:
-        most = min(paper_steps // 2, _STEPS, max(2_000, int(_CODES / (100 * sites))))
-        return Budget(100, min(20_000, max(1_000, most // 4)), most)
+        codes = _CODES if sites <= 15_000 else _CODES_IF_LARGE
+        most = min(paper_steps // 2, _STEPS, max(1_000, int(codes / (100 * sites))))
+        return Budget(100, min(20_000, max(500, most // 4)), most)
     steps = int(min(250, max(30, 4e6 / (4 * sites))))
     return Budget(4, steps, steps)
 
@@ -85,9 +87,9 @@ def model(
 _ESS = {"ESS_n": "ESS per 10,000 queries", "ESS_t": "ESS per second"}
 
 
-def sweep(title: str, task: str, x: str) -> list[Figure]:
-    """Two figures: ESS per query and per second against a label."""
-    shared: dict[str, Any] = {"kind": "curve", "derive": only(task=task), "x": x}
+def sweep(title: str, task: str, x: str, derive: Derive | None = None) -> list[Figure]:
+    """Two figures: ESS per query and per second against a label; the rows are the task's, or what `derive` makes."""
+    shared: dict[str, Any] = {"kind": "curve", "derive": derive or only(task=task), "x": x}
     return [figure(f"{what}, {title}", **shared, y=metric, logx=True, logy=True) for metric, what in _ESS.items()]
 
 
@@ -228,18 +230,28 @@ def figure07(effort: Size) -> Iterator[Cell]:
         yield from model({"task": "bernoulli-sizes", "sites": str(sites)}, _bits(sites, 1.5), effort, sites)
 
 
+def _by_levels(rows: list[Row]) -> list[Row]:
+    """The cells of 2,000 sites are on both axes: that of sites, and that of levels, where they are those of four."""
+    shared = [relabel(row, levels="4") for row in only(task="categorical-sizes", sites="2000")(rows)]
+    return [*shared, *only(task="categorical-levels")(rows)]
+
+
 @suite(
     "discs/figure08",
-    "independent categories: four and eight levels, number of sites and of levels",
+    "independent categories: four and eight levels, number of sites (default: up to 32,000; print has 512,000 too) and "
+    "of levels",
     *comparison("2,000 independent categories", "categorical", "levels"),
     *sweep("independent categories", "categorical-sizes", "sites"),
-    *sweep("independent categories", "categorical-levels", "levels"),
+    *sweep("independent categories", "categorical-levels", "levels", _by_levels),
 )
 def figure08(effort: Size) -> Iterator[Cell]:
+    """Of 512,000 sites, eleven samplers and three seeds are more than four minutes of an H200 for a thousand draws."""
     yield from models("categorical", effort)
     for sites in (250, 2_000, 32_000, 512_000):
+        if sites == 512_000 and effort is Size.DEFAULT:
+            continue
         yield from model({"task": "categorical-sizes", "sites": str(sites)}, _categories(sites, 4), effort, 4 * sites)
-    for levels in (4, 16, 64, 256):
+    for levels in (16, 64, 256):
         labels = {"task": "categorical-levels", "levels": str(levels)}
         made, without = _categories(2_000, levels), _TOO_MANY if levels == 256 else ()
         yield from model(labels, made, effort, 2_000 * levels, without=without)
