@@ -5,6 +5,7 @@
 - "A figure, drawn on the HTML page." in a page of results becomes the figure, taken from the HTML page beside it. That
   page is kept as NAME.page.html, since NAME.html is the Markdown's.
 - `$...$` and `$$...$$` in a tutorial become MathML, which browsers show without any script.
+- A site that would fetch anything from elsewhere when it is read is not built.
 """
 
 import importlib
@@ -18,6 +19,7 @@ from mkdocs.structure.files import File, InclusionLevel
 
 NAMES = re.compile(r"^<!-- names: ([\w.]+) -->$", re.MULTILINE)
 FIGURE = re.compile(r"A figure[^.\n]* on the HTML page\.")
+FETCHED = re.compile(r"""<(?:script|link|img|iframe)\b[^>]*?\b(?:src|href)=["']?https?:[^"'> ]+""")
 DOCS = Path(__file__).parent
 SHOWN = ("discrax", "discrax.extend")
 
@@ -126,6 +128,11 @@ def mathml(latex: str, display: str) -> str:
     return convert(latex, display=display)
 
 
+def fetched(html: str) -> list[str]:
+    """What a browser would fetch from elsewhere to show a page."""
+    return [each for each in FETCHED.findall(html) if 'rel="canonical"' not in each]
+
+
 def on_config(config):
     config.nav = filled(config.nav)
     return config
@@ -148,3 +155,9 @@ def on_page_markdown(markdown, page, **_):
 
 def on_page_content(html, page, **_):
     return with_formulas(html) if page.file.src_uri.endswith(".py") else html
+
+
+def on_post_build(config, **_):
+    for page in Path(config["site_dir"]).rglob("*.html"):
+        if found := fetched(page.read_text()):
+            raise ValueError(f"{page} would fetch {found[0]}; put the file into docs/.")

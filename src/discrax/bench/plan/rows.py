@@ -116,11 +116,9 @@ def mean_of(rows: Sequence[Row]) -> Mean:
         of their own:   sqrt(sum error_i^2) / n,  for seeds have chains of their own,
                         sqrt(sum error_i^2 / n)   over instances, which all seeds share
 
-    Rows of chains that are too short count only where there are no others.
+    Where chains of one row are too short the mean is: those that found no end are not left out.
     """
-    long_enough = [row for row in rows if not is_too_short(row)]
-    times = None if long_enough else min(row["autocorrelation_times"] for row in rows)
-    rows = long_enough or rows
+    times = min((row["autocorrelation_times"] for row in rows if is_too_short(row)), default=None)
     values, n = [row["value"] for row in rows], len(rows)
     if n == 1:
         return Mean(values[0], rows[0]["std"], standard_error(rows[0]), 1, times)
