@@ -215,6 +215,7 @@ class Lattice(Coupling):
         return lax.platform_dependent(e, cpu=lambda e: self._by_convolution(e), default=lambda e: self._by_shifts(e))
 
     def _by_convolution(self, e: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+        e = e.astype(jnp.result_type(e, *self.weights))  # codes may be asked for as they are, as small integers
         stencil = jnp.zeros((3,) * e.ndim, e.dtype)
         for axis, weight in enumerate(self.weights):
             for end in (0, 2):
