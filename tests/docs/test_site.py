@@ -74,5 +74,7 @@ def test_a_site_that_fetches_something_is_not_built(tmp_path):
     page.write_text('<link rel="canonical" href="https://here/page"><a href="https://there">there</a>')
     hooks.on_post_build({"site_dir": tmp_path})
     page.write_text(f"{page.read_text()}<script async src='https://there/a.js'></script>")
-    with pytest.raises(ValueError, match=r"would fetch <script async src='https://there/a\.js; put the file into docs/"):
+    with pytest.raises(
+        ValueError, match=r"would fetch <script async src='https://there/a\.js; put the file into docs/"
+    ):
         hooks.on_post_build({"site_dir": tmp_path})
