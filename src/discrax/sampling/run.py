@@ -168,6 +168,10 @@ class Run:
         """With other kernels, one a run; where they have a capacity, all get the largest."""
         return replace(self, ensemble=self.ensemble._replace(kernel=self._join(_of_one_size(kernels))))
 
+    def with_ensembles(self, ensembles: Sequence[Ensemble]) -> "Run":
+        """With other states, kernels and what belongs to them, one a run."""
+        return replace(self, ensemble=self._join(ensembles))
+
     def with_reports(self, reports: Sequence[Any]) -> "Run":
         """With one more report a run; None where there is nothing to tell."""
         more = [() if report is None else (report,) for report in reports]

@@ -25,6 +25,7 @@ from discrax.sampling.checks import check_moved
 from discrax.sampling.fingerprint import fingerprint
 from discrax.sampling.folder import DRAWING, RunFolder, load_fields
 from discrax.sampling.ladder import Ladder, check_ladder
+from discrax.sampling.left_behind import bring_along
 from discrax.sampling.left_out import LeftOutKernel
 from discrax.sampling.phase import InMemory, Phase
 from discrax.sampling.plan import Plan
@@ -155,6 +156,9 @@ def draw(
     if not drawn.is_interrupted:
         if warmup:
             _check_moved(run, warmup[-1])
+            if (tuned := stages[-1].adapters) is not None:
+                rates = [np.asarray(warmup[-1].stats(i)["accept_prob"]) for i in range(count)]
+                run = bring_along(run, rates, tuned)
         run = drawn.collect(run, plan.observers, thinning=plan.thinning, chunk_size=plan.chunk_size)
     ends = run.split(gather(run.ensemble._replace(kernel=bring_home(run.ensemble.kernel))))
     if folder is not None and count == 1:

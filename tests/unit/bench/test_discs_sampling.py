@@ -32,7 +32,7 @@ def test_budgets_are_the_papers_or_a_part_of_them():
         assert (paper.num_chains, paper.num_warmup, paper.num_samples) == (100, steps, steps)
         assert default.num_chains == 100
         assert default.num_samples == min(steps, 200_000)
-    assert sampling.budget(Size.DEFAULT, 10**7, 10**6).num_samples == 2_000  # however large the target is
+    assert sampling.budget(Size.DEFAULT, 10**7, 10**6).num_samples == 1_000  # however large the target is
 
 
 @pytest.mark.parametrize("name", ["discs/figure01", "discs/figure03", *(f"discs/figure{n:02}" for n in (7, 8, 9, 10))])
