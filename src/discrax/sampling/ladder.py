@@ -19,7 +19,7 @@ from discrax.core.target import Target, bare
 from discrax.samplers import build_kernel
 from discrax.sampling.auto import default_adapter
 from discrax.sampling.checks import check_gradient, check_law
-from discrax.sampling.houdayer import neighbours_of
+from discrax.sampling.houdayer import couplings_of
 from discrax.sampling.ladder_tuning import LadderReport, LadderTuning, check_rule
 from discrax.sampling.run import Run
 from discrax.sampling.tempering import Tempering
@@ -100,7 +100,7 @@ class Ladder:
         if self.reference is not None:
             between(self.reference, target)
         if self.clusters:
-            neighbours_of(target)
+            couplings_of(target)
         _log_first(self.reference, target)
 
     def kernel(self, kernel: Kernel, target: Target, num_rungs: int | None = None) -> Tempering:
@@ -122,7 +122,7 @@ class Ladder:
             last,
             betas=betas,
             reference=self.reference,
-            neighbours=neighbours_of(target) if self.clusters else None,
+            couplings=couplings_of(target) if self.clusters else None,
             log_first=jnp.asarray(_log_first(self.reference, target), betas.dtype),
             num_steps=int(self.num_steps),
         )

@@ -25,7 +25,7 @@ from discrax.core import random
 from discrax.core.exchanges import decide_exchanges, exchanged
 from discrax.core.kernel import Info, Kernel, State, reevaluate, scalar_info
 from discrax.core.target import Target, Tempered, inverse_temperature, temper
-from discrax.sampling.houdayer import Neighbours, houdayer_move
+from discrax.sampling.houdayer import Couplings, houdayer_move
 from discrax.sampling.stacking import split, stack
 from discrax.targets.between import between
 
@@ -51,7 +51,7 @@ class Tempering(Kernel):
     varied: Kernel  # arrays have a leading axis of rungs
     shared: Kernel
     reference: Target | None
-    neighbours: Neighbours | None  # where clusters are exchanged
+    couplings: Couplings | None  # where clusters are exchanged
     log_first: Float[Array, ""]  # log Z of the law at b = 0; NaN where it is not known
     num_steps: int = eqx.field(static=True)  # of each rung between exchanges
     capacity: int | None = eqx.field(static=True)  # of the kernels of all rungs
@@ -81,7 +81,7 @@ class Tempering(Kernel):
     @property
     def num_copies(self) -> int:
         """Replicas a rung."""
-        return 1 if self.neighbours is None else 2
+        return 1 if self.couplings is None else 2
 
     @property
     def uses_gradient(self) -> bool:
@@ -117,7 +117,7 @@ class Tempering(Kernel):
 
     def with_kernels(self, kernels: Sequence[Kernel], target: Target) -> "Tempering":
         """With other kernels of the rungs."""
-        names = ("betas", "reference", "neighbours", "log_first", "num_steps")
+        names = ("betas", "reference", "couplings", "log_first", "num_steps")
         return Tempering.of(kernels, target, **{name: getattr(self, name) for name in names})
 
     def prepare(
@@ -160,8 +160,8 @@ class Tempering(Kernel):
         for_steps, for_clusters, for_exchanges = random.split(key, 3)
         rungs: Rungs = state.cache
         states, info = self._move(for_steps, target, rungs.states)
-        if self.neighbours is not None:
-            x = houdayer_move(for_clusters, self.neighbours, states.x)
+        if self.couplings is not None:
+            x = houdayer_move(for_clusters, self.couplings, states.x)
             states = self.each(reevaluate, target, states._replace(x=x))
         values = self.values(target, states)
         is_swapped, accept_probs = self.exchanges(for_exchanges, values, rungs.turn)

@@ -9,9 +9,9 @@ import pytest
 
 import discrax as dx
 from discrax.core.exchanges import decide_exchanges
-from discrax.core.kernel import Kernel, State, scalar_info
+from discrax.core.kernel import Kernel, State, replaced, scalar_info
 from discrax.core.target import log_prob
-from discrax.sampling.houdayer import Neighbours
+from discrax.sampling.houdayer import couplings_of
 from discrax.sampling.ladder import Ladder
 from discrax.sampling.ladder_tuning import gap_barriers, place_rungs
 from discrax.sampling.tempering import Tempering
@@ -137,9 +137,9 @@ def test_clusters_are_exchanged_exactly():
     ladder = Ladder(betas=(0.3, 1.0), clusters=True).kernel(dx.samplers.gibbs(), base)
     verdict = verdict_on(ladder, base, num_chains=60_000)
     assert verdict, verdict
-    alone = Neighbours(jnp.arange(3)[:, None])  # clusters of one site each, whatever is coupled
-    torn = twin(Tempering, ladder)
-    object.__setattr__(torn, "neighbours", alone)
+    coupled = couplings_of(base)
+    torn = twin(Tempering, ladder)  # clusters of one site each, whatever is coupled
+    object.__setattr__(torn, "couplings", replaced(coupled, exist=jnp.zeros_like(coupled.exist)))
     assert not verdict_on(torn, base, num_chains=60_000)
 
 
