@@ -241,8 +241,8 @@ def _by_levels(rows: list[Row]) -> list[Row]:
     "independent categories: four and eight levels, number of sites (default: up to 32,000; print has 512,000 too) and "
     "of levels",
     *comparison("2,000 independent categories", "categorical", "levels"),
-    *sweep("independent categories", "categorical-sizes", "sites"),
-    *sweep("independent categories", "categorical-levels", "levels", _by_levels),
+    *sweep("independent categories, 4 levels", "categorical-sizes", "sites"),
+    *sweep("2,000 independent categories, by levels", "categorical-levels", "levels", _by_levels),
 )
 def figure08(effort: Size) -> Iterator[Cell]:
     """Of 512,000 sites, eleven samplers and three seeds are more than four minutes of an H200 for a thousand draws."""
