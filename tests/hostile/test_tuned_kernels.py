@@ -101,8 +101,8 @@ def check(kernel: dx.Kernel, target: dx.Target, key: Array) -> dx.exact.Verdict:
 
 EXACT = [name for name, row in dx.samplers.REGISTRY.items() if row.build().is_exact]
 # Tuned swaps are in tests/invariance/test_totals.py, where there are totals to keep. Clusters want ferromagnets, and
-# are in tests/invariance/test_clusters.py.
-ELSEWHERE = ("swendsen_wang", "wolff", *repeats(("swap", "swap_uniform"), ()))
+# a flip of all sites reaches two states by itself: both are in tests/invariance/test_clusters.py.
+ELSEWHERE = ("swendsen_wang", "wolff", "global_flip", *repeats(("swap", "swap_uniform"), ()))
 TUNED_HERE = [name for name in EXACT if name not in ELSEWHERE]
 QUICK = ("pavg", "categorical", "pair-tables", 0)
 PAIRS = [(space, family) for family in FAMILIES for space in SPACES]

@@ -68,6 +68,7 @@ def test_every_suite_makes_cells_whose_parts_exist():
         "any-scale",
         "discs",
         "enhanced-gradient-mcmc",
+        "multimodal",
         "optimal-scaling",
         "sgdld",
     }
