@@ -11,7 +11,7 @@ had stayed behind the scale was tuned to those too, and is tuned again. A run wi
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -19,9 +19,10 @@ from jaxtyping import Bool, Float
 
 from discrax.adaptation.acceptance import scale_of, with_scale
 from discrax.core.driver import Adapter
+from discrax.core.interrupts import Interrupts
 from discrax.core.kernel import Kernel, rated_knob
 from discrax.core.target import Target
-from discrax.sampling.run import Run
+from discrax.sampling.run import Progress, Run
 
 _HALVINGS = range(8, 0, -1)
 _STEPS = 50  # of each scale
@@ -40,11 +41,15 @@ def is_left_behind(accept_probs: Float[np.ndarray, "chains steps"]) -> Bool[np.n
 
 
 def bring_along(
-    run: Run, accept_probs: Sequence[Float[np.ndarray, "chains steps"]], adapters: Sequence[Adapter]
+    run: Run,
+    accept_probs: Sequence[Float[np.ndarray, "chains steps"]],
+    adapters: Sequence[Adapter],
+    interrupts: Interrupts,
 ) -> Run:
     """The frozen run with no chain left behind, as far as shorter steps can do it.
 
-    `accept_probs`: those of warm-up, run by run, whose scales `adapters` have tuned.
+    `accept_probs`: those of warm-up, run by run, whose scales `adapters` have tuned. A signal ends it half done: what
+    comes back is then not to be drawn from.
     """
     counts = [
         int(is_left_behind(probs).sum()) if rated_knob(kernel, target) else 0
@@ -58,21 +63,25 @@ def bring_along(
     for halvings in _HALVINGS:
         parts = zip(kernels, run.targets, counts, strict=True)
         run = run.with_kernels([_shorter(kernel, of, halvings) if count else kernel for kernel, of, count in parts])
-        for chunk in run.steps(_STEPS, resize=False):
-            run = chunk.run
+        run = _walk(run.steps(_STEPS, resize=False), run, interrupts)
     said = [_said(count) if count else None for count in counts]
     run = run.with_kernels(kernels).with_reports(said)
     num_chains, num_tuning = np.shape(accept_probs[0])
     if max(counts) > _MANY * num_chains:
         run = run.begin_tuning(adapters, num_tuning)
-        for chunk in run.steps(num_tuning):
-            run = chunk.run
-        run = run.freeze()
+        run = _walk(run.steps(num_tuning), run, interrupts).freeze()
     else:  # the last report is that of the tuning
         run = replace(run, reports=tuple((*told[:-2], told[-1], told[-2]) for told in run.reports))
     after = zip(run.split(run.ensemble), run.reports, strict=True)
     chosen = [new if count else old for new, old, count in zip(after, before, counts, strict=True)]
     return replace(run.with_ensembles([each for each, _ in chosen]), reports=tuple(told for _, told in chosen))
+
+
+def _walk(chunks: Iterator[Progress], run: Run, interrupts: Interrupts) -> Run:
+    """The run after the last of its chunks, or after that in which a signal came."""
+    while not interrupts.requested and (chunk := next(chunks, None)) is not None:
+        run = chunk.run
+    return run
 
 
 def _said(count: int) -> str:

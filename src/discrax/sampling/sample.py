@@ -153,12 +153,14 @@ def draw(
             run = run.learn([np.asarray(warmup[-1].kept(i)) for i in range(count)])
     drawn = phase(DRAWING, plan.num_samples, plan.keep_of_draw)
     drawn.is_interrupted = any(each.is_interrupted for each in warmup)
+    if not drawn.is_interrupted and warmup:
+        _check_moved(run, warmup[-1])
+        if (tuned := stages[-1].adapters) is not None:
+            rates = [np.asarray(warmup[-1].stats(i)["accept_prob"]) for i in range(count)]
+            whole = bring_along(run, rates, tuned, interrupts)
+            drawn.is_interrupted = interrupts.requested  # then the same call does all of it again
+            run = run if drawn.is_interrupted else whole
     if not drawn.is_interrupted:
-        if warmup:
-            _check_moved(run, warmup[-1])
-            if (tuned := stages[-1].adapters) is not None:
-                rates = [np.asarray(warmup[-1].stats(i)["accept_prob"]) for i in range(count)]
-                run = bring_along(run, rates, tuned)
         run = drawn.collect(run, plan.observers, thinning=plan.thinning, chunk_size=plan.chunk_size)
     ends = run.split(gather(run.ensemble._replace(kernel=bring_home(run.ensemble.kernel))))
     if folder is not None and count == 1:

@@ -82,3 +82,21 @@ def test_a_run_in_a_folder_goes_on_as_if_nothing_had_been(tmp_path):
     parts = dx.sample(key, target, SAMPLER, folder=tmp_path / "parts", **settings(num_samples=200))
     np.testing.assert_array_equal(np.asarray(parts.draws), np.asarray(whole.draws))
     assert list(map(str, parts.reports)) == list(map(str, whole.reports))
+
+
+@pytest.mark.slow
+def test_a_signal_meanwhile_loses_nothing(tmp_path, monkeypatch):
+    target, key = frozen_lattice(1.0), jax.random.key(1)
+    whole = dx.sample(key, target, SAMPLER, folder=tmp_path / "whole", **settings())
+
+    def interrupted(chunks, run, interrupts):
+        interrupts.requested = True
+        return run
+
+    with monkeypatch.context() as patched:
+        patched.setattr(left_behind, "_walk", interrupted)
+        begun = dx.sample(key, target, SAMPLER, folder=tmp_path / "parts", **settings())
+    assert not begun.is_complete
+    assert begun.num_draws == 0
+    parts = dx.sample(key, target, SAMPLER, folder=tmp_path / "parts", **settings())
+    np.testing.assert_array_equal(np.asarray(parts.draws), np.asarray(whole.draws))
