@@ -296,3 +296,8 @@ def test_a_run_without_rows_is_a_report_too(tmp_path):
     assert "0 ok, 0 failed" in page.read_text(encoding="utf-8")
     assert "Nothing to draw (slopes)" in page.read_text(encoding="utf-8")
     assert "| ALBP sqrt(t) | - / 23.40 |" in plain.read_text(encoding="utf-8")
+
+
+def test_a_line_without_its_label_is_named_by_its_sampler():
+    assert looks.name_of({"sampler": "PAS", "weight_fn": "sqrt(t)"}, ["weight_fn"]) == "sqrt(t)"
+    assert looks.name_of({"sampler": "Gibbs (chromatic)"}, ["weight_fn"]) == "Gibbs (chromatic)"

@@ -96,8 +96,8 @@ def _is_prefixed(sampler: str, letter: str) -> bool:
 
 
 def name_of(labels: Mapping[str, str], hue: Sequence[str]) -> str:
-    """The values of the labels that name a line."""
-    return " ".join(labels[name] for name in hue if labels.get(name)) or "-"
+    """The values of the labels that name a line; the sampler where a row has none of them."""
+    return " ".join(labels[name] for name in hue if labels.get(name)) or labels.get("sampler", "-")
 
 
 def words(metric: str) -> str:
