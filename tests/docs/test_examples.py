@@ -13,9 +13,9 @@ PAGES = [ROOT / "README.md", *sorted(page for room in ROOMS for page in (ROOT / 
 EXAMPLES = {page: re.findall(r"^```python\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL) for page in PAGES}
 
 
-QUICK = ("README.md", "exactness.md")  # the examples of the others run in `make test-slow`
+QUICK = ("README.md", "exactness.md")  # the examples of the others are run by `make docs`
 RUNNING = [
-    page if page.name in QUICK else pytest.param(page, marks=pytest.mark.slow) for page in PAGES if EXAMPLES[page]
+    page if page.name in QUICK else pytest.param(page, marks=pytest.mark.docs) for page in PAGES if EXAMPLES[page]
 ]
 
 

@@ -15,7 +15,7 @@ from discrax.bench.papers.optimal_scaling.kernels import ForwardOrder
 from discrax.samplers.balancing import get_balancing
 from repeats import cover, repeats
 
-pytestmark = pytest.mark.optimised  # runs for long
+pytestmark = pytest.mark.runs_long
 
 N = 800
 RANGES = {"C1": (0.25, 0.75), "C2": (0.15, 0.85), "C3": (0.05, 0.95)}
@@ -41,7 +41,7 @@ def run(config: str, sampler: dx.Kernel, num_warmup: int, num_samples: int) -> d
         jax.random.key(0),
         target,
         sampler,
-        num_chains=repeats(40, 100),
+        num_chains=repeats(20, 100),
         num_warmup=num_warmup,
         num_samples=num_samples,
         keep="moments",

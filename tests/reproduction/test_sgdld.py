@@ -17,7 +17,7 @@ from discrax.bench.plan.cell import Budget, Call, Cell, call
 from discrax.bench.plan.measure import Experiment
 from discrax.bench.plan.printed import printed_rows
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.runs_long]
 
 PRINTED_POWERS = 30  # of ten, between the smallest jump rate and the largest
 PAPERS_NOISE = Data(2_500, 9, 100)

@@ -84,7 +84,7 @@ def test_ratios_are_exact_where_the_model_only_indexes_and_where_it_has_no_gradi
 def test_samplers_are_exact_on_the_target_of_a_model(sampler):
     target = from_model(discrete_model, Y)
     kernel = dx.samplers.get_sampler(sampler).build()
-    assert dx.exact.check_kernel(kernel, target, num_chains=20_000, num_convergence_steps=400)
+    assert dx.exact.check_kernel(kernel, target, num_chains=20_000, num_convergence_steps=100)
 
 
 # A mixed model, whose continuous site is integrated out on a grid.
