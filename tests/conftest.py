@@ -84,12 +84,17 @@ def pytest_collection_modifyitems(config, items):
             item.add_marker("slow")
         if wrong := [mark.name for mark in item.own_markers if mark.name in _KINDS]:
             raise pytest.UsageError(f"{name} is marked as {wrong[0]}, but modules are, by `pytestmark`")
+    items.sort(key=_kind_of)  # a change of kind forgets all programs
     if listed and config.args == config.getini("testpaths") and not config.option.keyword:
         said = f"tests/slow.txt names tests that do not exist: {', '.join(sorted(listed))}"
         if hasattr(config, "workerinput"):  # of a worker nobody sees an error: all of its tests say it
             items[:] = [_Saying.from_parent(items[0].parent, name="slow.txt", said=said)]
         else:
             raise pytest.UsageError(said)
+
+
+def _kind_of(item):
+    return next((name for name in _KINDS if item.get_closest_marker(name)), "plain")
 
 
 class _Saying(pytest.Item):
@@ -110,7 +115,7 @@ def pytest_runtest_setup(item):
     from discrax.core import programs
 
     global _kind
-    kind = next((name for name in _KINDS if item.get_closest_marker(name)), "plain")
+    kind = _kind_of(item)
     if kind != _kind:
         _kind = kind
         jax.config.update("jax_disable_most_optimizations", kind != "optimised")
