@@ -11,8 +11,6 @@ from invariance.kernels import INFORMED, UNINFORMED, kernel
 from invariance.small_targets import cubic, symmetric
 from repeats import repeats
 
-pytestmark = pytest.mark.runs_long
-
 LEVELS = np.array([2, 4, 3])
 KERNELS = (
     {name: (lambda n, name=name: kernel(name)) for name in (*UNINFORMED, *INFORMED)}

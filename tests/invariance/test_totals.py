@@ -16,8 +16,6 @@ from .exactness import THRESHOLD, selected
 from .kernels import WEIGHTS, AnyWeight
 from .small_targets import cubic
 
-pytestmark = pytest.mark.runs_long
-
 SPACES = {
     "exactly": lambda: dx.Binary(6, exactly=2),
     "one-hot": lambda: dx.Binary(7, groups=[0, 0, 0, 1, 1, 1, -1], at_most=1),

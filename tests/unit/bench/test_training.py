@@ -27,8 +27,6 @@ from discrax.learn.models import NetworkModel
 from .fake_rows import cell as fake_cell
 from .fake_rows import rows as fake_rows
 
-pytestmark = pytest.mark.runs_long
-
 SUITES = (
     "enhanced-gradient-mcmc/table01", "enhanced-gradient-mcmc/figure07", "enhanced-gradient-mcmc/table02",
     "enhanced-gradient-mcmc/figure13", "enhanced-gradient-mcmc/figure15", "optimal-scaling/table02",

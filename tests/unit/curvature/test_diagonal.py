@@ -10,8 +10,6 @@ from discrax.curvature import norm, semidefinite
 from discrax.curvature.diagonal import lambda_shift, smallest_norm, smallest_trace
 from discrax.curvature.matrices import off_diagonal
 
-pytestmark = pytest.mark.runs_long
-
 scipy_sparse = pytest.importorskip("scipy.sparse")
 J = 0.4407
 

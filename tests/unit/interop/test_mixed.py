@@ -13,8 +13,6 @@ from discrax.interop.blackjax import from_blackjax, sample_mixed
 from discrax.interop.blackjax_mixed import Alternate, alternate
 from discrax.interop.blackjax_tuning import windows
 
-pytestmark = pytest.mark.runs_long
-
 GRID = np.linspace(-8, 8, 1601)
 EDGES = np.array([-0.8, 0.0, 0.8])
 SPACES = {

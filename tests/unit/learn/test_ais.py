@@ -16,8 +16,6 @@ from discrax.sampling.normaliser import from_weights
 from discrax.sampling.path import path_to
 from repeats import repeats
 
-pytestmark = pytest.mark.runs_long
-
 RNG = np.random.default_rng(0)
 FIELD = 0.5 * RNG.normal(size=(3, 4))
 ISING = targets.Ising.lattice((3, 4), 0.4, FIELD)
