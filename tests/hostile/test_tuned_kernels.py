@@ -24,8 +24,6 @@ import discrax as dx
 from invariance.twins import Walk
 from repeats import repeats
 
-pytestmark = pytest.mark.runs_long
-
 SPACES: dict[str, Callable[[], dx.Space]] = {
     "binary": lambda: dx.Binary(4),
     "spin": lambda: dx.Spin(4),
