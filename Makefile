@@ -11,7 +11,7 @@ demo: $(INSTALLED)
 
 # A file's tests stay with one worker: they share their programs.
 test: check
-	$(BIN)/pytest -n 2 --dist loadfile -m "not slow"
+	$(BIN)/pytest -n 2 --dist loadfile -m "not slow and not docs"
 
 # Three workers on two cores: some tests wait for programs that they kill.
 # DISCRAX_TESTS_REPEATS=full repeats kills, half-written files and hostile calls several times as often.
@@ -32,8 +32,10 @@ bench: $(INSTALLED)
 	$(BIN)/pip install --quiet --editable ".[peers]"
 	$(BIN)/python benchmarks/step_cost.py
 
-# Runs the tutorials and writes the site into site/; a broken link, anchor or image ends it.
+# Runs the examples of all pages and the tutorials, and writes the site into site/; an example that raises, a broken
+# link, anchor or image ends it.
 docs: $(INSTALLED)
+	$(BIN)/pytest -n 2 --dist worksteal -m docs tests/docs/test_examples.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 $(INSTALLED): pyproject.toml

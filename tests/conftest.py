@@ -5,9 +5,10 @@ the next run find them. A fresh clone has none. DISCRAX_TESTS_COMPILED names ano
 
 Most of the time goes into compiling. Programs are compiled with little optimisation and by XLA's older writer of fused
 operations, which takes less than a third of the time and is as right. A module that compares programs bit for bit
-which only optimisation makes alike, or that runs for long, says `pytestmark = pytest.mark.optimised`: it is compiled as
-users' programs are. The choice is the module's, since its tests share fixtures, and holds for the programs that its
-tests start.
+which only optimisation makes alike says `pytestmark = pytest.mark.optimised`: it is compiled as users' programs are.
+One that runs for longer than it compiles says `pytestmark = pytest.mark.runs_long`: somewhat optimised, still by the
+older writer, which takes a third less than either of the others. The choice is the module's, since its tests share
+fixtures, and holds for the programs that its tests start.
 
 What a test costs depends on what others compiled before it, so many slow ones are found by measuring: `slow.txt` lists
 them.
@@ -33,6 +34,8 @@ _FLAGS = os.environ.get("XLA_FLAGS", "")
 
 # Fused operations by XLA's older writer, and all of a program by one thread.
 _CHEAP = {"xla_cpu_use_fusion_emitters": False, "xla_cpu_parallel_codegen_split_count": 1}
+_KINDS = {"optimised": {}, "runs_long": _CHEAP | {"xla_backend_optimization_level": 1}, "plain": _CHEAP}
+_kind = ""
 
 # Whoever imports discrax first gets the checks; the process that only hands out tests to workers never does.
 install_import_hook([f"discrax.{room}" for room in _ROOMS], "strict_types.check")
@@ -59,16 +62,14 @@ def pytest_configure(config):
 
 
 def _compile_cheaply():
-    """Programs that are compiled with little optimisation get `_CHEAP`, by JAX's own hand: XLA_FLAGS hold for all."""
-    import jax
+    """Programs get what `_KINDS` says of their module, by JAX's own hand: XLA_FLAGS hold for all."""
     from jax._src import compiler
 
     plain = compiler.get_compile_options
 
     def cheap(*arguments, env_options_overrides=None, **keywords):
-        if jax.config.read("jax_disable_most_optimizations"):
-            env_options_overrides = _CHEAP | (env_options_overrides or {})
-        return plain(*arguments, env_options_overrides=env_options_overrides, **keywords)
+        overrides = _KINDS.get(_kind, {}) | (env_options_overrides or {})
+        return plain(*arguments, env_options_overrides=overrides or None, **keywords)
 
     compiler.get_compile_options = cheap
 
@@ -81,14 +82,19 @@ def pytest_collection_modifyitems(config, items):
         if name in listed:
             listed.remove(name)
             item.add_marker("slow")
-        if any(mark.name == "optimised" for mark in item.own_markers):
-            raise pytest.UsageError(f"{name} is marked as optimised, but modules are, by `pytestmark`")
+        if wrong := [mark.name for mark in item.own_markers if mark.name in _KINDS]:
+            raise pytest.UsageError(f"{name} is marked as {wrong[0]}, but modules are, by `pytestmark`")
+    items.sort(key=_kind_of)  # a change of kind forgets all programs
     if listed and config.args == config.getini("testpaths") and not config.option.keyword:
         said = f"tests/slow.txt names tests that do not exist: {', '.join(sorted(listed))}"
         if hasattr(config, "workerinput"):  # of a worker nobody sees an error: all of its tests say it
             items[:] = [_Saying.from_parent(items[0].parent, name="slow.txt", said=said)]
         else:
             raise pytest.UsageError(said)
+
+
+def _kind_of(item):
+    return next((name for name in _KINDS if item.get_closest_marker(name)), "plain")
 
 
 class _Saying(pytest.Item):
@@ -108,14 +114,16 @@ def pytest_runtest_setup(item):
 
     from discrax.core import programs
 
-    is_plain = not item.get_closest_marker("optimised")
-    if is_plain != jax.config.read("jax_disable_most_optimizations"):
-        jax.config.update("jax_disable_most_optimizations", is_plain)
-        jax.clear_caches()  # no program is used by modules of both kinds
+    global _kind
+    kind = _kind_of(item)
+    if kind != _kind:
+        _kind = kind
+        jax.config.update("jax_disable_most_optimizations", kind != "optimised")
+        jax.clear_caches()  # no program is used by modules of two kinds
         programs._programs.clear()
         programs._executables.clear()
-    # For programs that the test starts.
-    os.environ[_PLAIN] = "1" if is_plain else "0"
-    os.environ["XLA_FLAGS"] = " ".join(
-        [_FLAGS, *(f"--{name}={int(value)}" for name, value in _CHEAP.items() if is_plain)]
-    )
+        # For programs that the test starts.
+        os.environ[_PLAIN] = str(int(kind == "plain"))
+        os.environ["XLA_FLAGS"] = " ".join(
+            [_FLAGS, *(f"--{name}={int(value)}" for name, value in _KINDS[kind].items())]
+        )

@@ -13,13 +13,10 @@ PAGES = [ROOT / "README.md", *sorted(page for room in ROOMS for page in (ROOT / 
 EXAMPLES = {page: re.findall(r"^```python\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL) for page in PAGES}
 
 
-QUICK = ("README.md", "exactness.md")  # the examples of the others run in `make test-slow`
-RUNNING = [
-    page if page.name in QUICK else pytest.param(page, marks=pytest.mark.slow) for page in PAGES if EXAMPLES[page]
-]
-
-
-@pytest.mark.parametrize("page", RUNNING, ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.docs  # `make docs` runs them
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if EXAMPLES[page]], ids=lambda page: str(page.relative_to(ROOT))
+)
 def test_examples_of_a_page_run(page, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     namespace: dict = {}

@@ -12,7 +12,7 @@ TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.py"))
 TASKS = sorted((ROOT / "tests" / "docs" / "tasks").glob("*.py"))
 QUICK = ("temperature_scan.py",)
 RUNNING = [path if path.name in QUICK else pytest.param(path, marks=pytest.mark.slow) for path in TASKS]
-pytestmark = pytest.mark.optimised  # they run for long
+pytestmark = pytest.mark.runs_long
 
 
 def test_none_is_missing():

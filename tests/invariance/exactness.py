@@ -21,7 +21,7 @@ import discrax as dx
 from repeats import cover, repeats
 
 THRESHOLD = 1e-6
-NUM_CHAINS = repeats(40_000, 100_000)
+NUM_CHAINS = repeats(20_000, 100_000)
 
 
 def selected(cases: Iterable[tuple], is_quick: Callable[..., bool], times: int = 1) -> list:
@@ -41,8 +41,10 @@ def check(
     )
 
 
-def assert_exact(kernel: dx.Kernel, target: dx.Target, key: Key[Array, ""], num_sweeps: int = 12) -> None:
-    verdict = check(kernel, target, key, num_sweeps)
+def assert_exact(
+    kernel: dx.Kernel, target: dx.Target, key: Key[Array, ""], num_sweeps: int = 12, num_chains: int = NUM_CHAINS
+) -> None:
+    verdict = check(kernel, target, key, num_sweeps, num_chains)
     assert verdict, str(verdict)
 
 

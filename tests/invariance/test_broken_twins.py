@@ -10,6 +10,8 @@ from invariance.exactness import THRESHOLD, assert_exact, check, invariance_p_va
 from invariance.small_targets import QUADRATIC, SPACES, cubic
 from invariance.twins import Langevin, LengthOfState, Path, StaleCache, Walk, WrongTemperature
 
+pytestmark = pytest.mark.runs_long
+
 
 @cache
 def target_on(space: str) -> dx.Target:

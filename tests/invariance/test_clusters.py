@@ -13,6 +13,8 @@ from discrax.samplers.global_flip import GlobalFlip
 from invariance.exactness import THRESHOLD, assert_exact, invariance_p_value, selected
 from invariance.small_targets import SPACES, cubic
 
+pytestmark = pytest.mark.runs_long
+
 RNG = np.random.default_rng(21)
 EDGES = np.array([(0, 1), (1, 2), (2, 3), (3, 4), (0, 4), (1, 3), (1, 3)])  # the last of them twice
 HELD = np.array([[False, True, False], [False, False, True]])

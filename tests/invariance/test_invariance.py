@@ -12,7 +12,7 @@ from invariance.exactness import THRESHOLD, assert_exact, invariance_p_value, se
 from invariance.kernels import WEIGHTS, AnyWeight, kernel
 from invariance.small_targets import QUADRATIC, SPACES, HardCore, cubic, frozen
 
-pytestmark = pytest.mark.optimised  # steps of many chains take longer than compiling them
+pytestmark = pytest.mark.runs_long
 
 
 @cache

@@ -16,7 +16,7 @@ import pytest
 import discrax as dx
 from invariance.exactness import THRESHOLD
 
-pytestmark = pytest.mark.optimised  # steps of many chains take longer than compiling them
+pytestmark = pytest.mark.runs_long
 
 NUM_CHAINS, NUM_BATCHES = 4_000, 5
 

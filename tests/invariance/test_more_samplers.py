@@ -18,6 +18,8 @@ from invariance.small_targets import QUADRATIC, SPACES, HardCore, cubic, frozen
 from invariance.twins import Textbook
 from repeats import repeats
 
+pytestmark = pytest.mark.runs_long
+
 KERNELS = {
     "block-gibbs-2": lambda _: BlockGibbs(2),
     "block-gibbs-3": lambda _: BlockGibbs(3),  # of four sites: the last block is shorter

@@ -11,7 +11,7 @@ from discrax.samplers.langevin import DMALA
 from invariance.exactness import THRESHOLD, assert_exact, invariance_p_value
 from invariance.small_targets import symmetric
 
-pytestmark = pytest.mark.optimised  # steps of many chains take longer than compiling them
+pytestmark = pytest.mark.runs_long
 
 Q = np.array([[1.2, 0.5, -0.3], [0.5, 0.9, 0.2], [-0.3, 0.2, 1.5]])
 GAUSSIAN = dx.targets.LatticeGaussian.from_matrix(Q, num_levels=4, centre=1.7)

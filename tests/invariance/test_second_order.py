@@ -15,8 +15,12 @@ from discrax.samplers.langevin import total_log_rate
 from invariance.exactness import THRESHOLD, assert_exact, check, invariance_p_value, selected
 from invariance.kernels import WEIGHTS, AnyWeight
 from invariance.small_targets import QUADRATIC, SPACES, cubic, frozen, symmetric
+from repeats import repeats
 
-pytestmark = pytest.mark.optimised  # steps of many chains take longer than compiling them
+pytestmark = pytest.mark.runs_long
+
+# So many show noise of another covariance, whose flaw is small.
+NUM_CHAINS = repeats(40_000, 100_000)
 
 
 @cache
@@ -69,7 +73,7 @@ QUICK = [("spin", "dlmc", "max"), ("categorical", "ab_trace", "sqrt"), ("ordinal
 @pytest.mark.parametrize(("space", "name", "weight"), selected(CASES, lambda *case: case in QUICK))
 def test_exact_where_ratios_are_first_order(space, name, weight, key):
     target = cubic_on(space)
-    assert_exact(build(name, target, weight), target, key)
+    assert_exact(build(name, target, weight), target, key, num_chains=NUM_CHAINS)
 
 
 FROZEN = [("spin", "dlmc"), ("categorical", "dlmcf"), ("categorical", "pavg"), ("ordinal", "ab_trace")]
@@ -78,7 +82,7 @@ FROZEN = [("spin", "dlmc"), ("categorical", "dlmcf"), ("categorical", "pavg"), (
 @pytest.mark.parametrize(("space", "name"), selected(FROZEN, lambda space, name: name in ("dlmcf", "ab_trace")))
 def test_exact_with_frozen_sites(space, name, key):
     target = cubic_on(space, is_frozen=True)
-    assert_exact(build(name, target), target, key)
+    assert_exact(build(name, target), target, key, num_chains=NUM_CHAINS)
 
 
 PREPARED = [
@@ -116,7 +120,7 @@ def sparse_metrics() -> dict[str, Metric]:
 @pytest.mark.parametrize("kind", ["edges", pytest.param("sparse-root", marks=pytest.mark.slow)])
 def test_exact_with_sparse_factors(kind, key):
     kernel = replaced(dx.samplers.ab_trace(3.0, 0.8), metric=sparse_metrics()[kind])
-    assert_exact(kernel, cubic_on("spin"), key)
+    assert_exact(kernel, cubic_on("spin"), key, num_chains=NUM_CHAINS)
 
 
 class WrongProduct(Metric):
@@ -139,7 +143,7 @@ def test_any_scale_with_noise_of_another_covariance_is_not_exact(key):
     target = cubic_on("spin")
     kernel = build("ab_trace", target)
     flawed = replaced(kernel, metric=WrongProduct(kernel.metric))
-    assert not check(flawed, target, key)
+    assert not check(flawed, target, key, num_chains=NUM_CHAINS)
 
 
 class TimeOfTheOtherState(dx.Kernel):

@@ -6,6 +6,9 @@ probabilities are one random instance, between which jump distances differ by 1.
 that.
 """
 
+from collections.abc import Callable
+from functools import cache
+
 import jax
 import numpy as np
 import pytest
@@ -15,7 +18,7 @@ from discrax.bench.papers.optimal_scaling.kernels import ForwardOrder
 from discrax.samplers.balancing import get_balancing
 from repeats import cover, repeats
 
-pytestmark = pytest.mark.optimised  # runs for long
+pytestmark = pytest.mark.runs_long
 
 N = 800
 RANGES = {"C1": (0.25, 0.75), "C2": (0.15, 0.85), "C3": (0.05, 0.95)}
@@ -35,13 +38,14 @@ def probabilities(config: str) -> np.ndarray:
     return np.random.default_rng(0).uniform(*RANGES[config], N)
 
 
-def run(config: str, sampler: dx.Kernel, num_warmup: int, num_samples: int) -> dx.diagnostics.Summary:
+@cache
+def run(config: str, build: Callable, num_warmup: int, num_samples: int, **given: str) -> dx.diagnostics.Summary:
     target = dx.targets.Bernoulli(probabilities(config))
     result = dx.sample(
         jax.random.key(0),
         target,
-        sampler,
-        num_chains=repeats(40, 100),
+        build(**given),
+        num_chains=repeats(20, 100),
         num_warmup=num_warmup,
         num_samples=num_samples,
         keep="moments",
@@ -70,7 +74,7 @@ def cases(names):
 
 @pytest.mark.parametrize(("config", "balancing"), cases(cover(PRINTED_LBP, times=1, first=FIRST)))
 def test_adaptive_lbp_lies_between_print_and_theory(config, balancing):
-    summary = run(config, dx.samplers.pas(balancing=balancing), 300, 300)
+    summary = run(config, dx.samplers.pas, 300, 300, balancing=balancing)
     theory = dx.exact.bernoulli_optimum(probabilities(config), get_balancing(balancing))
     assert summary.acceptance == pytest.approx(0.574, abs=0.02)
     assert PRINTED_LBP[config, balancing] < summary.jump < theory.jump
@@ -80,7 +84,7 @@ def test_adaptive_lbp_lies_between_print_and_theory(config, balancing):
 @pytest.mark.parametrize("config", RANGES)
 def test_in_forward_order_the_jump_is_the_printed_one(config):
     printed = PRINTED_LBP[config, "sqrt"]
-    forward, reversed_ = (run(config, kernel(balancing="sqrt"), 300, 300) for kernel in (ForwardOrder, dx.samplers.pas))
+    forward, reversed_ = (run(config, build, 300, 300, balancing="sqrt") for build in (ForwardOrder, dx.samplers.pas))
     assert forward.acceptance == pytest.approx(0.574, abs=0.02)
     assert forward.jump == pytest.approx(printed, rel=0.04), (forward.jump, reversed_.jump)
     assert reversed_.jump > 1.06 * printed
@@ -88,6 +92,6 @@ def test_in_forward_order_the_jump_is_the_printed_one(config):
 
 @pytest.mark.parametrize("config", cases(RANGES))
 def test_adaptive_random_walk_reaches_its_rate_and_the_printed_jump(config):
-    summary = run(config, dx.samplers.rwm(), 3000, 1000)
+    summary = run(config, dx.samplers.rwm, 3000, 1000)
     assert summary.acceptance == pytest.approx(0.234, abs=0.02)
     assert summary.jump == pytest.approx(PRINTED_RWM[config], rel=0.1)

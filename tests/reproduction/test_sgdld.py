@@ -17,7 +17,7 @@ from discrax.bench.plan.cell import Budget, Call, Cell, call
 from discrax.bench.plan.measure import Experiment
 from discrax.bench.plan.printed import printed_rows
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.runs_long]
 
 PRINTED_POWERS = 30  # of ten, between the smallest jump rate and the largest
 PAPERS_NOISE = Data(2_500, 9, 100)
@@ -46,7 +46,7 @@ def test_the_cache_lowers_the_error_in_the_papers_noise():
     measure = stochastic_sampling.selection(data_seed=0, num_rows=PAPERS_NOISE.rows, num_distinct=9)
     errors = {
         cache: numbers_of(
-            PAPERS_NOISE, measure, call("discrax.samplers:sgdld", step_size=0.3, cache=cache), Budget(100, 0, 4_000)
+            PAPERS_NOISE, measure, call("discrax.samplers:sgdld", step_size=0.3, cache=cache), Budget(100, 0, 2_000)
         )["final_error"]
         for cache in (True, False)
     }

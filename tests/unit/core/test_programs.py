@@ -1,5 +1,6 @@
 """Programs are kept by what they compute: where they run, what they were built from, and what users' code says now."""
 
+import os
 import subprocess
 import sys
 from collections import OrderedDict
@@ -208,8 +209,9 @@ with jax.default_device(second):
     assert where(jnp.ones(3)) == second
 assert where(jnp.ones(3)) == first
 """
-    flags = {"XLA_FLAGS": "--xla_force_host_platform_device_count=2", "JAX_PLATFORMS": "cpu"}
-    import os
-
+    flags = {
+        "XLA_FLAGS": f"{os.environ['XLA_FLAGS']} --xla_force_host_platform_device_count=2",
+        "JAX_PLATFORMS": "cpu",
+    }
     done = subprocess.run([sys.executable, "-c", code], env=os.environ | flags, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

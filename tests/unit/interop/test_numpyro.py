@@ -17,6 +17,8 @@ from discrax.core.target import evaluate, exact_evaluation
 from discrax.interop.numpyro import DiscraxGibbs, from_model, values_of
 from discrax.interop.numpyro_sites import find_sites
 
+pytestmark = pytest.mark.runs_long
+
 RNG = np.random.default_rng(0)
 MEANS, PAIRS, Y = jnp.asarray([-1.0, 0.5, 2.0]), jnp.asarray(RNG.normal(size=(3, 2))), 0.4
 
@@ -84,7 +86,7 @@ def test_ratios_are_exact_where_the_model_only_indexes_and_where_it_has_no_gradi
 def test_samplers_are_exact_on_the_target_of_a_model(sampler):
     target = from_model(discrete_model, Y)
     kernel = dx.samplers.get_sampler(sampler).build()
-    assert dx.exact.check_kernel(kernel, target, num_chains=20_000, num_convergence_steps=400)
+    assert dx.exact.check_kernel(kernel, target, num_chains=20_000, num_convergence_steps=100)
 
 
 # A mixed model, whose continuous site is integrated out on a grid.

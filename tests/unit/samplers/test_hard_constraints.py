@@ -10,7 +10,7 @@ from discrax.core.target import Evaluation, ExactRatios
 
 from ..helpers import P_VALUE, chi_square_p_value
 
-pytestmark = pytest.mark.optimised
+pytestmark = pytest.mark.runs_long
 N = 6
 
 

@@ -14,7 +14,7 @@ from discrax.diagnostics.weighted import shares, weights_from_logs
 from discrax.samplers import schedules, sgdld
 from discrax.samplers.schedules import Exponential, Geometric, Power
 
-pytestmark = pytest.mark.optimised
+pytestmark = pytest.mark.runs_long
 WEIGHTS = np.array([0.9, -0.7, 0.5])
 
 

@@ -22,7 +22,7 @@ SPACE = dx.Spin((8, 4))
 def environment(count: int) -> dict[str, str]:
     """Of a process with so many devices, which finds the programs that others have compiled."""
     own = {
-        "XLA_FLAGS": f"--xla_force_host_platform_device_count={count}",
+        "XLA_FLAGS": f"{os.environ['XLA_FLAGS']} --xla_force_host_platform_device_count={count}",
         "JAX_PLATFORMS": "cpu",
         "JAX_COMPILATION_CACHE_DIR": os.environ["DISCRAX_TESTS_COMPILED"],
         "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",

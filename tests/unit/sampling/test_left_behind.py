@@ -9,6 +9,8 @@ from discrax.sampling import left_behind
 from discrax.sampling.left_behind import is_left_behind
 from discrax.sampling.together import sample_together
 
+pytestmark = pytest.mark.runs_long
+
 
 def frozen_lattice(coupling):
     """In a strong field of random signs; without couplings nothing holds a chain back."""

@@ -11,6 +11,8 @@ from discrax.core.resampling import systematic
 from discrax.core.target import log_prob
 from discrax.sampling import population
 
+pytestmark = pytest.mark.runs_long
+
 KEY = jax.random.key(0)
 RNG = np.random.default_rng(0)
 

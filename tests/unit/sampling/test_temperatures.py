@@ -11,6 +11,8 @@ from discrax.exact import square_ising
 from discrax.sampling import temperatures
 from discrax.sampling.reweighting import Reweighting, gather_entries, jackknife
 
+pytestmark = pytest.mark.runs_long
+
 KEY = jax.random.key(0)
 CURVES = ("energy", "heat_capacity", "magnetisation", "susceptibility", "binder", "log_Z")
 SMALL = targets.Ising.lattice((4, 4), 1.0, periodic=True)

@@ -16,6 +16,8 @@ from discrax.sampling.ladder import Ladder
 from discrax.sampling.ladder_tuning import gap_barriers, place_rungs
 from discrax.sampling.tempering import Tempering
 
+pytestmark = pytest.mark.runs_long
+
 BETAS = (0.1, 0.5, 1.0)
 
 
