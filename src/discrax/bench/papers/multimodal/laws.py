@@ -14,7 +14,8 @@ from discrax.bench.plan.cell import Budget, Call, Cell, call
 from discrax.bench.plan.suite import Figure, Size, Table, figure, suite
 from discrax.core.target import Target
 from discrax.exact import CRITICAL_COUPLING
-from discrax.targets import Ising, LogisticRegression, PolynomialMixture
+from discrax.samplers.registry import REGISTRY
+from discrax.targets import Ising, LogisticRegression, PolynomialMixture, TallLogisticRegression
 
 _HERE, _MEASURES = "discrax.bench.papers.multimodal.laws", "discrax.bench.experiments.multimodal"
 _GIBBS = call("discrax.samplers:gibbs", scan="chromatic")
@@ -27,6 +28,8 @@ _LOCAL = {
     "DLMC": call("discrax.samplers:dlmc"),
 }
 _CLUSTERS = {name: call(f"discrax.samplers:{name}") for name in ("swendsen_wang", "wolff")}
+# Clusters; what moves between few states only, or keeps the magnetisation; what is not exact.
+_NOT_LOCAL = (*_CLUSTERS, "global_flip", "swap", "swap_uniform", "dula")
 
 
 # --- Targets ---------------------------------------------------------------------------------------------------------
@@ -44,6 +47,12 @@ def duplicated_columns(num_columns: int = 4, num_copies: int = 3, num_rows: int 
     columns = rng.normal(size=(num_rows, num_columns))
     y = rng.random(num_rows) < 1 / (1 + np.exp(-2.5 * columns.sum(axis=1)))
     return LogisticRegression(2.5 * np.tile(columns, num_copies), y)
+
+
+def tall_columns(num_rows: int, num_distinct: int = 9, seed: int = 0) -> Target:
+    """The law of `TallLogisticRegression.simulated`, in which every column stands twice, known whole."""
+    tall = TallLogisticRegression.simulated(seed, num_rows, num_distinct, batch_size=1)
+    return LogisticRegression(*tall.rows.resident())
 
 
 def in_one_mode(target: Target, seed: int, num_chains: int) -> Array:
@@ -94,18 +103,20 @@ def _lattices(size: Size) -> Iterator[tuple[int, float, int]]:
     "(default: 64 x 64, 40 keys)",
     *_coverage("log_Z", "log Z"),
     _table("Seconds of a key, the first with compiling", "time_s", "side", "beta"),
-    unequal="annealing has 100 chains of 1,000 temperatures, populations and ladders what they take by default",
+    unequal="annealing has 100 chains of 2,000 temperatures, populations 8 of 500 particles, a ladder 8 chains of 32 "
+    "rungs and 3,000 steps",
 )
 def normaliser(size: Size) -> Iterator[Cell]:
     few = size is Size.QUICK
-    tempered = Budget(8, 200, 500) if few else Budget(8, 1_000, 4_000)
     for side, coupling, repeats in _lattices(size):
         ways: dict[str, tuple[Budget, dict[str, Any]]] = {
-            "annealing": (Budget(100, 0, 1_000), {"num_temperatures": 200 if few else 1_000}),
-            "population": (Budget(1_000, 0, 5), {"num_particles": 200 if few else 1_000}),
+            "annealing": (Budget(100, 0, 2_000), {"num_temperatures": 200 if few else 2_000}),
+            "population": (Budget(500, 0, 5), {"num_particles": 100 if few else 500}),
             "tempering": (
-                tempered,
-                {"num_chains": 8, "num_warmup": tempered.num_warmup, "num_samples": tempered.num_samples},
+                Budget(8, 1_000, 2_000),
+                {"num_rungs": 6, "num_warmup": 200, "num_samples": 400}
+                if few
+                else {"num_rungs": 32, "num_warmup": 1_000, "num_samples": 2_000},
             ),
         }
         for method, (budget, settings) in ways.items():
@@ -129,7 +140,7 @@ def normaliser(size: Size) -> Iterator[Cell]:
 def thermodynamics(size: Size) -> Iterator[Cell]:
     for side, at, repeats in _lattices(size):
         betas = tuple(round(at + step, 6) for step in ((-0.05, 0.0, 0.05) if side < 64 else (-0.01, 0.0, 0.01)))
-        budget = Budget(8, 100, 500) if size is Size.QUICK else Budget(16, 500, 2_000)
+        budget = Budget(8, 100, 500) if size is Size.QUICK else Budget(16, 300, 1_000)
         for name, sampler in {"swendsen_wang": _CLUSTERS["swendsen_wang"], "Gibbs (chromatic)": _GIBBS}.items():
             yield Cell(
                 labels=(("task", "thermodynamics"), ("side", str(side)), ("beta", f"{at:.4f}"), ("sampler", name)),
@@ -143,22 +154,39 @@ def thermodynamics(size: Size) -> Iterator[Cell]:
 
 @suite(
     "multimodal/clusters",
-    "a periodic Ising lattice at the critical point: ESS of the magnetisation (default: 64 x 64, 16 chains)",
+    "a periodic Ising lattice at the critical point: ESS of the magnetisation, by clusters and by every local sampler "
+    "(default: 64 x 64, 16 chains)",
     _table("ESS of the magnetisation a second", "ESS_per_second", "side"),
     _table("ESS of the magnetisation a draw", "ESS_per_draw", "side"),
     _table("ESS of the size of the magnetisation a second", "ESS_of_size_per_second", "side"),
     _table("ESS of the size of the magnetisation a draw", "ESS_of_size_per_draw", "side"),
+    _table(
+        "Whether chains are 50 autocorrelation times long; where not, their ESS is too large", "is_long_enough", "side"
+    ),
     _bars("ESS of the magnetisation a second", "ESS_per_second", "side", logy=True),
     _bars("ESS of the size of the magnetisation a second", "ESS_of_size_per_second", "side", logy=True),
+    unequal="clusters and sweeps make 10,000 draws, all others, whose chains are too short with either, 2,000",
 )
 def clusters(size: Size) -> Iterator[Cell]:
-    side, budget = (16, Budget(4, 200, 1_000)) if size is Size.QUICK else (64, Budget(16, 2_000, 20_000))
-    for name, sampler in (_CLUSTERS | _LOCAL).items():
+    few = size is Size.QUICK
+    side, long, short = (
+        (16, Budget(4, 200, 1_000), Budget(4, 200, 200))
+        if few
+        else (64, Budget(16, 500, 10_000), Budget(16, 500, 2_000))
+    )
+    target = _lattice(side, CRITICAL_COUPLING)
+    local = {
+        row.name: call(f"discrax.samplers:{row.name}")
+        for row in REGISTRY.values()
+        if row.fits(target()) and row.name not in _NOT_LOCAL
+    }
+    sweeps = {"Gibbs (chromatic)": _GIBBS}
+    for name, sampler in (_CLUSTERS | sweeps | local).items():
         yield Cell(
             labels=(("task", "clusters"), ("side", str(side)), ("sampler", name)),
-            target=_lattice(side, CRITICAL_COUPLING),
+            target=target,
             sampler=sampler,
-            budget=budget,
+            budget=short if name in local else long,
             measure=_measure("magnetisation"),
         )
 
@@ -198,32 +226,40 @@ def glass(size: Size) -> Iterator[Cell]:
 
 @suite(
     "multimodal/modes",
-    "laws whose marginals are known, all chains begin in one mode: the largest error of a marginal, by a sampler alone "
-    "and with a ladder",
+    "laws whose marginals are known (of the quartic mixture: by a long run), all chains begin in one mode: the largest "
+    "error of a marginal, by a sampler alone and with a ladder",
     _table("Largest error of a marginal, of all chains", "marginal_error", "law"),
     _table("Largest error of a marginal, of a chain on average", "marginal_error_of_a_chain", "law"),
+    _table("Round trips of a chain", "round_trips", "law"),
+    _table("Rungs", "num_rungs", "law"),
+    _table("Seconds of drawing", "time_s", "law"),
+    _bars("Largest error of a marginal, of all chains", "marginal_error", "law", logy=True),
     _bars("Largest error of a marginal, of a chain on average", "marginal_error_of_a_chain", "law", logy=True),
 )
 def modes(size: Size) -> Iterator[Cell]:
+    few = size is Size.QUICK
     laws = {
         "poly2": call("discrax.targets:PolynomialMixture.poly2"),
         "poly4": call("discrax.targets:PolynomialMixture.poly4"),
+        "quartic mixture": call("discrax.targets:QuarticMixture.simulated", seed=0),
         "duplicated columns": call(f"{_HERE}:duplicated_columns"),
+        "tall columns": call(f"{_HERE}:tall_columns", num_rows=1_000 if few else 2_500),
         "Ising 4 x 4, beta 0.8": _lattice(4, 0.8),
     }
-    budget = Budget(4, 200, 500) if size is Size.QUICK else Budget(16, 2_000, 20_000)
+    budget = Budget(4, 200, 500) if few else Budget(16, 1_000, 10_000)
     samplers = {name: _LOCAL[name] for name in ("PAS", "DMALA", "GWG")} | {"Gibbs": call("discrax.samplers:gibbs")}
+    ladders = {name: samplers[name] for name in ("PAS", "DMALA")}
+    extra = {"long_run": (4, 500)} if few else {}
     for law, target in laws.items():
-        for name, sampler in samplers.items():
-            for is_tempered in (False, True):
-                yield Cell(
-                    labels=(("task", "modes"), ("law", law), ("sampler", f"{name}, ladder" if is_tempered else name)),
-                    target=target,
-                    sampler=sampler,
-                    budget=budget,
-                    init=call(f"{_HERE}:in_one_mode"),
-                    measure=_measure("marginals", is_tempered=is_tempered),
-                )
+        for name, sampler in (samplers | {f"{name}, ladder": sampler for name, sampler in ladders.items()}).items():
+            yield Cell(
+                labels=(("task", "modes"), ("law", law), ("sampler", name)),
+                target=target,
+                sampler=sampler,
+                budget=budget,
+                init=call(f"{_HERE}:in_one_mode"),
+                measure=_measure("marginals", is_tempered=name not in samplers, **extra),
+            )
 
 
 @suite(
