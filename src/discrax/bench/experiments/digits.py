@@ -34,7 +34,7 @@ _CLASSES = 10
 _FITTED = 20_000  # images by which classes are told
 _MARGIN = 0.2  # by which the score of a class must lead
 _SNAPSHOTS, _SHOWN = 12, 9
-_ANNEALED = 100  # chains
+_ANNEALED = 1_000  # chains
 
 
 class Digits(NamedTuple):
@@ -129,8 +129,8 @@ def follow(told: Int[np.ndarray, "chains draws"]) -> tuple[np.ndarray, np.ndarra
 
 
 @experiment
-def crossing(cell: Cell, data: str, num_rungs: int = 0, times: int = 10) -> Measured:
-    """With `num_rungs` a ladder from the frequencies of the pixels, and annealed chains of `times` its steps."""
+def crossing(cell: Cell, data: str, num_rungs: int = 0, times: int = 0) -> Measured:
+    """With `num_rungs` a ladder from the pixels' frequencies; with `times` log Z by annealed chains of so much cost."""
     target, known, ladder = target_of(cell.target), digits(data), None
     assert isinstance(target, RBM)
     base = smoothed(frequencies(known.rows))
@@ -151,7 +151,7 @@ def crossing(cell: Cell, data: str, num_rungs: int = 0, times: int = 10) -> Meas
     every = max(1, draws.shape[1] // _SNAPSHOTS)
     shots = draws[:_SHOWN, every - 1 :: every][:, :_SNAPSHOTS].swapaxes(0, 1)
     numbers += pixels(shots.reshape(*shots.shape[:2], known.side, known.side), every * cell.budget.thinning)
-    if ladder is not None:
+    if ladder is not None and times:
         numbers += _log_normaliser(cell, target, base, result, num_rungs, times)
     return [*numbers, *trips_of(result)], timing_of(result)
 

@@ -43,7 +43,7 @@ def digits(size: Size) -> Iterator[Cell]:
     few = size is Size.QUICK
     data = "digits" if few else "mnist"
     made = {"num_hidden": 16, "num_epochs": 20} if few else {"num_hidden": 200, "num_epochs": 10}
-    rungs = 8 if few else 24
+    rungs = 8 if few else 16
     samplers = {
         "Gibbs by layers": (call("discrax.samplers:gibbs", scan="layers"), 0),
         "PAS": (call("discrax.samplers:pas"), 0),
@@ -56,7 +56,9 @@ def digits(size: Size) -> Iterator[Cell]:
             labels=(("task", "digits"), ("machine", f"{data}, {made['num_hidden']} hidden"), ("sampler", name)),
             target=call(f"{_MEASURES}:machine", data=data, **made),
             sampler=sampler,
-            budget=Budget(20, 100, 200, 2) if few else Budget(20, 1_000, 1_000, 5),
+            budget=Budget(20, 100, 200, 2) if few else Budget(20, 1_000, 4_000, 5),
             init=call(f"{_MEASURES}:from_images", data=data),
-            measure=call(f"{_MEASURES}:crossing", data=data, num_rungs=num_rungs),
+            measure=call(
+                f"{_MEASURES}:crossing", data=data, num_rungs=num_rungs, times=10 if name == "PAS, ladder" else 0
+            ),
         )

@@ -99,34 +99,30 @@ def _lattices(size: Size) -> Iterator[tuple[int, float, int]]:
 
 @suite(
     "multimodal/normaliser",
-    "log Z of periodic Ising lattices by annealing, population annealing and tempering, beside Kaufman's formula "
-    "(default: 64 x 64, 40 keys)",
+    "log Z of periodic Ising lattices by annealing, population annealing and tempering, all with steps of "
+    "Swendsen-Wang, beside Kaufman's formula (default: 64 x 64, 40 keys)",
     *_coverage("log_Z", "log Z"),
     _table("Seconds of a key, the first with compiling", "time_s", "side", "beta"),
-    unequal="annealing has 100 chains of 2,000 temperatures, populations 8 of 500 particles, a ladder 8 chains of 32 "
-    "rungs and 3,000 steps",
+    unequal="annealing has 200 chains of 2,500 temperatures, populations 8 of 250 particles and a step a temperature, "
+    "a ladder 8 chains of 64 rungs and 1,300 steps",
 )
 def normaliser(size: Size) -> Iterator[Cell]:
     few = size is Size.QUICK
+    ways: dict[str, tuple[Budget, dict[str, Any]]] = {
+        "annealing": (Budget(200, 0, 2_500), {"num_chains": 200, "num_temperatures": 200 if few else 2_500}),
+        "population": (Budget(2_000, 0, 1), {"num_particles": 100 if few else 250, "steps": 1}),
+        "tempering": (Budget(8, 300, 1_000), {"num_rungs": 8 if few else 64, "num_warmup": 300, "num_samples": 1_000}),
+    }
     for side, coupling, repeats in _lattices(size):
-        ways: dict[str, tuple[Budget, dict[str, Any]]] = {
-            "annealing": (Budget(100, 0, 2_000), {"num_temperatures": 200 if few else 2_000}),
-            "population": (Budget(500, 0, 5), {"num_particles": 100 if few else 500}),
-            "tempering": (
-                Budget(8, 1_000, 2_000),
-                {"num_rungs": 6, "num_warmup": 200, "num_samples": 400}
-                if few
-                else {"num_rungs": 32, "num_warmup": 1_000, "num_samples": 2_000},
-            ),
-        }
         for method, (budget, settings) in ways.items():
-            settings |= {"method": method, "side": side, "coupling": coupling, "repeats": repeats}
             yield Cell(
                 labels=(("task", "log Z"), ("side", str(side)), ("beta", f"{coupling:.4f}"), ("sampler", method)),
                 target=_lattice(side, coupling),
-                sampler=_GIBBS,
+                sampler=_CLUSTERS["swendsen_wang"],
                 budget=budget,
-                measure=_measure("normaliser", **settings),
+                measure=_measure(
+                    "normaliser", method=method, side=side, coupling=coupling, repeats=repeats, **settings
+                ),
             )
 
 
