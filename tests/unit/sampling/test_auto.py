@@ -209,7 +209,10 @@ def copies():
 def test_chains_that_stay_apart_are_tempered_and_the_summary_says_why(tmp_path):
     target, settings = copies(), {"num_warmup": 500, "num_samples": 2000, "num_chains": 6}
     exact = dx.exact.law(target) @ target.space.enumerate()
-    by_chain = lambda result: np.abs(np.asarray(result.draws).mean(axis=1) - exact).max()
+
+    def by_chain(result):
+        return np.abs(np.asarray(result.draws).mean(axis=1) - exact).max()
+
     spec = dx.auto(cost="evaluations", candidates=("dmala",))
     tempered = sample(target, spec, folder=tmp_path / "run", **settings)
     report = tempered.reports[0]
