@@ -29,6 +29,7 @@ _LOCAL = {
 }
 _CLUSTERS = {name: call(f"discrax.samplers:{name}") for name in ("swendsen_wang", "wolff")}
 # Clusters; what moves between few states only, or keeps the magnetisation; what is not exact.
+_STEPS = {"rwm": 20, "gibbs": 50, "block_gibbs": 100, "hamming_ball": 50, "lb": 10}  # of a draw; of others 4
 _NOT_LOCAL = (*_CLUSTERS, "global_flip", "swap", "swap_uniform", "dula")
 
 
@@ -161,28 +162,22 @@ def thermodynamics(size: Size) -> Iterator[Cell]:
     ),
     _bars("ESS of the magnetisation a second", "ESS_per_second", "side", logy=True),
     _bars("ESS of the size of the magnetisation a second", "ESS_of_size_per_second", "side", logy=True),
-    unequal="clusters and sweeps make 10,000 draws, all others, whose chains are too short with either, 2,000",
+    unequal="clusters make 10,000 draws of a step, chromatic sweeps 10,000 of four, all others, whose chains are too "
+    "short in any case, 1,500 of so many steps that these take about as long",
 )
 def clusters(size: Size) -> Iterator[Cell]:
     few = size is Size.QUICK
-    side, long, short = (
-        (16, Budget(4, 200, 1_000), Budget(4, 200, 200))
-        if few
-        else (64, Budget(16, 500, 10_000), Budget(16, 500, 2_000))
-    )
+    side, chains, warmup, long, short = (16, 4, 200, 1_000, 200) if few else (64, 16, 500, 10_000, 1_500)
     target = _lattice(side, CRITICAL_COUPLING)
-    local = {
-        row.name: call(f"discrax.samplers:{row.name}")
-        for row in REGISTRY.values()
-        if row.fits(target()) and row.name not in _NOT_LOCAL
-    }
-    sweeps = {"Gibbs (chromatic)": _GIBBS}
-    for name, sampler in (_CLUSTERS | sweeps | local).items():
+    local = [row.name for row in REGISTRY.values() if row.name not in _NOT_LOCAL and row.fits(target())]
+    samplers = _CLUSTERS | {"Gibbs (chromatic)": _GIBBS} | {name: call(f"discrax.samplers:{name}") for name in local}
+    for name, sampler in samplers.items():
+        thinning = 1 if few or name in _CLUSTERS else _STEPS.get(name, 4)
         yield Cell(
             labels=(("task", "clusters"), ("side", str(side)), ("sampler", name)),
             target=target,
             sampler=sampler,
-            budget=short if name in local else long,
+            budget=Budget(chains, warmup, short if name in local else long, thinning),
             measure=_measure("magnetisation"),
         )
 
