@@ -61,15 +61,15 @@ def timing_of(result: Result) -> Timing:
 
 
 def _beside(what: str, found: np.ndarray, errors: np.ndarray, exact: float) -> list[Number]:
-    """How far estimates are from what they estimate, in its units and in their own errors."""
+    """How far estimates are from what they estimate, in its units and in their own errors; deviations over keys."""
     scores, n = (found - exact) / errors, len(found)
     covered = float((np.abs(scores) <= _HALF).mean())
     spread = float(found.std(ddof=1)) if n > 1 else None
     return [
-        Number(f"{what}_difference", float(found.mean()) - exact, spread and spread / math.sqrt(n)),
+        Number(f"{what}_difference", float(found.mean()) - exact, spread),
         Number(f"{what}_error", float(errors.mean())),
         Number(f"{what}_first_score", float(scores[0])),
-        Number(f"{what}_coverage", covered, math.sqrt(covered * (1 - covered) / n)),
+        Number(f"{what}_coverage", covered, math.sqrt(covered * (1 - covered))),
     ]
 
 
@@ -91,7 +91,8 @@ def normaliser(cell: Cell, method: str, side: int, coupling: float, repeats: int
         found.append((its.log_Z, (its.interval[1] - its.interval[0]) / (2 * _HALF)))
     values, errors = np.array(found).T
     seconds = time.perf_counter() - began
-    return [*_beside("log_Z", values, errors, exact), Number("time_s", seconds / repeats)], Timing(seconds)
+    numbers = _beside("log_Z", values, errors, exact)
+    return [*numbers, Number("time_s", seconds / repeats), Number("instances", repeats)], Timing(seconds)
 
 
 def _nothing(x: Array) -> Array:
@@ -120,7 +121,7 @@ def thermodynamics(cell: Cell, side: int, betas: tuple[float, ...], at: float, r
     seconds = time.perf_counter() - began
     numbers = _beside("energy", energy, energy_error, exact.energy)
     numbers += _beside("heat_capacity", heat, heat_error, exact.heat_capacity)
-    return [*numbers, Number("time_s", seconds / repeats)], Timing(seconds)
+    return [*numbers, Number("time_s", seconds / repeats), Number("instances", repeats)], Timing(seconds)
 
 
 @experiment
@@ -205,7 +206,7 @@ def magnetisation(cell: Cell) -> Measured:
     values = np.asarray(result.kept, np.float64)
     numbers, of_all = [], {"ESS": ess(values, mean=0.0), "ESS_of_size": ess(np.abs(values))}
     for name, of_chains in of_all.items():
-        total, spread = float(of_chains.sum()), float(of_chains.std(ddof=1)) * math.sqrt(len(of_chains))
+        total, spread = float(of_chains.sum()), float(of_chains.std(ddof=1)) * len(of_chains)
         numbers.append(Number(f"{name}_per_draw", total / values.size, spread / values.size))
         numbers.append(Number(f"{name}_per_second", total / result.seconds, spread / result.seconds))
     length = float(of_all["ESS"].mean())  # of a chain, in autocorrelation times

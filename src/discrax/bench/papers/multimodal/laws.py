@@ -28,8 +28,8 @@ _LOCAL = {
     "DLMC": call("discrax.samplers:dlmc"),
 }
 _CLUSTERS = {name: call(f"discrax.samplers:{name}") for name in ("swendsen_wang", "wolff")}
-# Clusters; what moves between few states only, or keeps the magnetisation; what is not exact.
 _STEPS = {"rwm": 20, "gibbs": 50, "block_gibbs": 100, "hamming_ball": 50, "lb": 10}  # of a draw; of others 4
+# Clusters; what moves between few states only, or keeps the magnetisation; what is not exact.
 _NOT_LOCAL = (*_CLUSTERS, "global_flip", "swap", "swap_uniform", "dula")
 
 
@@ -88,7 +88,8 @@ def _coverage(what: str, name: str) -> tuple[Table | Figure, ...]:
         _table(f"{name}: share of 95 % intervals that hold the exact value", f"{what}_coverage", "side", "beta"),
         _table(f"{name}: mean of all keys less the exact value", f"{what}_difference", "side", "beta"),
         _table(f"{name}: mean standard error of a key", f"{what}_error", "side", "beta"),
-        _bars(f"{name}: mean of all keys less the exact value", f"{what}_difference", "side", "beta"),
+        _bars(f"{name}: share of 95 % intervals that hold it", f"{what}_coverage", "side", "beta", logy=False),
+        _bars(f"{name}: mean of all keys less the exact value", f"{what}_difference", "side", "beta", logy=False),
     )
 
 
