@@ -242,7 +242,6 @@ def modes(size: Size) -> Iterator[Cell]:
         "quartic mixture": call("discrax.targets:QuarticMixture.simulated", seed=0),
         "duplicated columns": call(f"{_HERE}:duplicated_columns"),
         "tall columns": call(f"{_HERE}:tall_columns", num_rows=1_000 if few else 2_500),
-        "Ising 4 x 4, beta 0.8": _lattice(4, 0.8),
     }
     budget = Budget(4, 200, 500) if few else Budget(16, 500, 4_000)
     samplers = {name: _LOCAL[name] for name in ("PAS", "DMALA", "GWG")} | {"Gibbs": call("discrax.samplers:gibbs")}
