@@ -243,7 +243,7 @@ def modes(size: Size) -> Iterator[Cell]:
         "duplicated columns": call(f"{_HERE}:duplicated_columns"),
         "tall columns": call(f"{_HERE}:tall_columns", num_rows=1_000 if few else 2_500),
     }
-    budget = Budget(4, 200, 500) if few else Budget(16, 500, 4_000)
+    budgets = {"duplicated columns": Budget(16, 500, 40_000)}  # whose three copies of four columns take more draws
     samplers = {name: _LOCAL[name] for name in ("PAS", "DMALA", "GWG")} | {"Gibbs": call("discrax.samplers:gibbs")}
     ladders = {name: samplers[name] for name in ("PAS", "DMALA")}
     extra = {"long_run": (4, 500)} if few else {}
@@ -253,7 +253,7 @@ def modes(size: Size) -> Iterator[Cell]:
                 labels=(("task", "modes"), ("law", law), ("sampler", name)),
                 target=target,
                 sampler=sampler,
-                budget=budget,
+                budget=Budget(4, 200, 500) if few else budgets.get(law, Budget(16, 500, 4_000)),
                 init=call(f"{_HERE}:in_one_mode"),
                 measure=_measure("marginals", is_tempered=name not in samplers, **extra),
             )
