@@ -86,9 +86,9 @@ def test_a_ladder_has_the_marginals_of_tall_columns_and_a_sampler_alone_has_not(
             row["value"] for row in run_cell(cell) if row["metric"] == "marginal_error_of_a_chain"
         )
         for cell in modes.cells(Size.QUICK)
-        if cell.label("law") == "tall columns" and cell.label("sampler") in ("DMALA", "DMALA, ladder")
+        if cell.label("law") == "tall columns" and cell.label("sampler") in ("PAS", "PAS, ladder")
     }
-    assert errors["DMALA"] > 0.4 > 0.3 > errors["DMALA, ladder"]
+    assert errors["PAS"] > 0.4 > 0.3 > errors["PAS, ladder"]
 
 
 @pytest.mark.slow
