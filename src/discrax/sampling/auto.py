@@ -4,7 +4,8 @@ Each candidate is tuned for a few hundred steps as a run would tune it (sweeps, 
 and scored by its mean jump distance per second, or per evaluation of the target, in the last part of them. One whose
 chains have not come to where another's have is passed over: long jumps among improbable states are worth nothing.
 Where the chains of the winner disagree (R-hat of log pi, or of the share of sites at a level, as in a magnet below its
-critical temperature) and clusters can be moved, Swendsen-Wang is tried too, and taken if its chains agree.
+critical temperature) and clusters can be moved, Swendsen-Wang is tried too, and taken if its chains agree. Where they
+still disagree when they have gone on (`agreement`) the run is to be tempered.
 
 Candidates come from what the target offers, those that compile quickly first; some are compiled at a time, and one
 whose steps change too few sites to win is not compiled at all. When the budget of seconds is spent, compilation
@@ -36,13 +37,12 @@ from discrax.core.space import Ordinal
 from discrax.core.stochastic import StochasticTarget
 from discrax.core.target import Coloured, ExactRatios, Factored, QuadraticForm, Target, bare, offered
 from discrax.diagnostics import ess
-from discrax.diagnostics.weighted import weighted_rhat
 from discrax.samplers import build_kernel, get_sampler, gibbs
 from discrax.samplers.composed import Composed
 from discrax.samplers.elimination import EliminationGibbs
 from discrax.samplers.elimination_plan import single_site_note
 from discrax.samplers.registry import name_of
-from discrax.sampling.agreement import share_rhat
+from discrax.sampling.agreement import HIGH_RHAT, Apart, look, stay_apart
 from discrax.sampling.checks import chain_keys, gradient_error, initial_states, possible_starts
 from discrax.sampling.run import PILOT_CHUNK, Progress, Run
 
@@ -57,7 +57,6 @@ _MOST_SWEEP = 100  # steps of a draw, for samplers that change one site a step
 _BEHIND = 3.0  # standard deviations of log pi by which a candidate may lag behind the best
 _AT_A_TIME = 4  # candidates that are compiled together, on as many cores
 _FASTER = 4.0  # than the fastest step seen a step may be
-_HIGH_RHAT = 1.2  # between the chains of a pilot, which is short
 _CLUSTERS = "swendsen_wang"
 
 
@@ -85,7 +84,7 @@ class Trial(NamedTuple):
     @property
     def disagrees(self) -> bool:
         """Whether its chains are in different places."""
-        return self.rhat > _HIGH_RHAT or self.share_rhat > _HIGH_RHAT
+        return self.rhat > HIGH_RHAT or self.share_rhat > HIGH_RHAT
 
 
 class AutoReport(NamedTuple):
@@ -99,6 +98,8 @@ class AutoReport(NamedTuple):
     failed: tuple[tuple[str, str], ...]
     seconds: float
     cost: str = "seconds"
+    apart: Apart | None = None  # the chains of the chosen one disagree for good
+    is_tempered: bool = False  # for that
 
     def __str__(self) -> str:
         tried = ", ".join(f"{trial.name} {trial.score:.3g}" for trial in self.trials)
@@ -112,8 +113,13 @@ class AutoReport(NamedTuple):
 
     def warning(self) -> str | None:
         """What a user should know who trusts the choice."""
+        if self.is_tempered:
+            return (
+                f"The run is tempered (discrax.Ladder()): the chains of {self.chosen} stayed apart in the pilot "
+                f"({self.apart})."
+            )
         rhat = next(trial.rhat for trial in self.trials if trial.name == self.chosen)
-        if not rhat > _HIGH_RHAT:
+        if not rhat > HIGH_RHAT:
             return None
         return (
             f"In the pilot the chains of {self.chosen} did not agree (R-hat of log pi {rhat:.2f}): the choice may be "
@@ -202,7 +208,7 @@ def pilot(
     init: Array | np.ndarray | None,
     interrupts: Interrupts,
 ) -> AutoReport:
-    """What was tried and chosen."""
+    """What was tried and chosen, and whether its chains stay apart."""
     begin = time.perf_counter()
     for_init, keys = chain_keys(key, num_chains)
     x = initial_states(for_init, target, num_chains, init)
@@ -211,7 +217,7 @@ def pilot(
     waiting, hopeless, at_a_time = candidates_of(spec, target), [], min(_AT_A_TIME, num_cores())
     if_needed = [each for each in waiting if each[0] == _CLUSTERS and spec.candidates is None]
     waiting = [each for each in waiting if each not in if_needed]
-    tried = Tried([], [])
+    tried = Tried([], [], {})
     while waiting:
         interrupts.raise_if_requested()
         spent, count = time.perf_counter() - begin, len(tried.trials) + len(tried.failed)
@@ -231,6 +237,7 @@ def pilot(
         failures = "; ".join(f"{name}: {why}" for name, why in tried.failed)
         raise ValueError(f"No candidate could sample this target: {failures}.")
     chosen, behind = tried.choose()
+    apart = stay_apart(*tried.chunks[chosen.name]) if chosen.disagrees else None
     return AutoReport(
         chosen.name,
         spec.score,
@@ -240,6 +247,7 @@ def pilot(
         tuple(tried.failed),
         time.perf_counter() - begin,
         spec.cost,
+        apart,
     )
 
 
@@ -248,6 +256,7 @@ class Tried(NamedTuple):
 
     trials: list[Trial]
     failed: list[tuple[str, str]]
+    chunks: dict[str, tuple[list[Progress], int, int]]  # as `stay_apart` takes them
 
     def add(
         self,
@@ -260,7 +269,9 @@ class Tried(NamedTuple):
         """Tries some candidates."""
         for (name, _), begun in zip(batch, _begin_all(batch, spec, target, keys, x), strict=True):
             try:
-                self.trials.append(_try(name, begun.result(), spec, target, x))
+                chunks, a_sweep = [begun.result().first, *begun.result().rest], begun.result().steps_per_draw
+                self.trials.append(_judge(name, chunks, a_sweep, spec, target, x))
+                self.chunks[name] = (chunks, target.space.num_levels, a_sweep)
             except Exception as error:
                 self.failed.append((name, in_words(error).rstrip(".")))
 
@@ -363,11 +374,12 @@ def _cannot_win(sampler: str | Kernel, target: Target, trials: Sequence[Trial], 
     return kernel.sites_changed * farthest * num_chains / fastest < max(trial.score for trial in trials)
 
 
-def _try(name: str, begun: Begun, spec: Auto, target: Target, x: Integer[Array, "chains *shape"]) -> Trial:
-    chunks, a_sweep = [begun.first, *begun.rest], begun.steps_per_draw
+def _judge(
+    name: str, chunks: Sequence[Progress], a_sweep: int, spec: Auto, target: Target, x: Integer[Array, "chains *shape"]
+) -> Trial:
     late = chunks[len(chunks) // 2 :]
     stats = [chunk.handed[0][0] for chunk in late]
-    lp = np.concatenate([np.asarray(each["lp"], np.float64) for each in stats]).T
+    lp, rhat, of_shares = look(chunks, target.space.num_levels)
     seconds = min(chunk.seconds for chunk in late) / PILOT_CHUNK  # of a draw of all chains
     evaluations = float(np.mean([np.asarray(each["evals"]) for each in stats])) * len(x)
     cost = seconds if spec.cost == "seconds" else evaluations
@@ -380,9 +392,5 @@ def _try(name: str, begun: Begun, spec: Auto, target: Target, x: Integer[Array, 
     else:
         per_draw = float(ess(lp).sum()) / lp.shape[1]
     acceptance = float(np.mean([chunk.acceptance for chunk in late]))
-    rhat = weighted_rhat(lp, np.ones_like(lp)) if len(lp) > 1 else np.nan
-    if np.isnan(rhat) and np.ptp(lp.mean(axis=1)) > 0:  # each chain stands still, and not where the others do
-        rhat = np.inf
     score, a_step = per_draw / max(cost, 1e-12), max(seconds, 1e-12) / a_sweep
-    shares = share_rhat(np.concatenate([np.asarray(chunk.handed[0][1]) for chunk in late]), target.space.num_levels)
-    return Trial(name, score, acceptance, float(lp.mean()), float(lp.std()), float(rhat), a_step, shares)
+    return Trial(name, score, acceptance, float(lp.mean()), float(lp.std()), rhat, a_step, of_shares)

@@ -143,6 +143,16 @@ class Ladder:
         return replace(self, num_rungs=rungs_for(report.barrier))
 
 
+def can_temper(sampler: str | Kernel, target: Target) -> bool:
+    """Whether a ladder of this sampler can be made at all."""
+    try:
+        Ladder(2).check(target)
+        Ladder(2).kernel(build_kernel(sampler, target), target)
+    except (ValueError, TypeError):
+        return False
+    return True
+
+
 def check_ladder(tempering: Any, target: Target) -> bool:
     """Whether a run is tempered; a sentence where it cannot be."""
     if tempering is None:

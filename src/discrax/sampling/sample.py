@@ -24,7 +24,7 @@ from discrax.sampling.auto import Auto, candidates_of, check_clock, default_adap
 from discrax.sampling.checks import check_moved
 from discrax.sampling.fingerprint import fingerprint
 from discrax.sampling.folder import DRAWING, RunFolder, load_fields
-from discrax.sampling.ladder import Ladder, check_ladder
+from discrax.sampling.ladder import Ladder, can_temper, check_ladder
 from discrax.sampling.left_behind import bring_along
 from discrax.sampling.left_out import LeftOutKernel
 from discrax.sampling.phase import InMemory, Phase
@@ -62,7 +62,7 @@ def sample(
     """Draws `num_samples` states per chain after `num_warmup` steps of warm-up.
 
     - `sampler`: a registry name, or a kernel such as `discrax.samplers.pas(balancing="ratio")`. "auto" lets a pilot of
-      some seconds choose; `discrax.auto(seconds=60, score="ess")` says how.
+      some seconds choose; `discrax.auto(seconds=60, score="ess")` says how. Where its chains stay apart it tempers.
     - `thinning`: steps per kept draw.
     - `init`: codes of shape (*sites) or (chain, *sites); uniformly random by default.
     - `keep`: "draws" (all codes), a function of the codes (its values are kept), or "moments" (running mean and
@@ -111,9 +111,13 @@ def sample(
             report = None if store is None else store.chosen
             if report is None:
                 report = pilot(key, sampler, target, num_chains, init, interrupts)
+            sampler = dict(candidates_of(sampler, target))[report.chosen]
+            if report.apart is not None and tempering is None and num_warmup and can_temper(sampler, target):
+                tempering, report = Ladder(), report._replace(is_tempered=True)
+                plan = plan._replace(stats=LadderStats())
             if store is not None:
                 store.choose(report)
-            sampler, chosen = dict(candidates_of(sampler, target))[report.chosen], (report,)
+            chosen = (report,)
         kernel = build_kernel(sampler, target)
         if tempering is not None:
             ladder = tempering.measured(key, target, kernel, num_chains, init)

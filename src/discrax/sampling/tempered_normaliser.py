@@ -40,6 +40,8 @@ def temper_chains(
         "progress": progress,
     }
     result = sample(key, target, kernel, tempering=ladder, **settings)
+    if not result.is_complete:  # a part of the draws is not what was asked for, as with the other methods
+        raise KeyboardInterrupt
     report = result.tempering
     assert report is not None
     if np.isnan(report.log_first):

@@ -193,3 +193,46 @@ def test_a_target_without_a_gradient_gets_a_sampler_without_one():
 def test_bad_settings(build, words, as_a_user):
     with pytest.raises((TypeError, ValueError), match=words):
         build()
+
+
+# --- Chains that stay apart ------------------------------------------------------------------------------------------
+
+
+def copies():
+    """Three columns that are there twice: one of the copies is in, and any will do; all chains agree on log pi."""
+    rng = np.random.default_rng(0)
+    columns = rng.normal(size=(400, 3))
+    y = rng.random(400) < 1 / (1 + np.exp(-2 * columns.sum(axis=1)))
+    return dx.targets.LogisticRegression(2 * np.tile(columns, 2), y)
+
+
+def test_chains_that_stay_apart_are_tempered_and_the_summary_says_why(tmp_path):
+    target, settings = copies(), {"num_warmup": 500, "num_samples": 2000, "num_chains": 6}
+    exact = dx.exact.law(target) @ target.space.enumerate()
+
+    def by_chain(result):
+        return np.abs(np.asarray(result.draws).mean(axis=1) - exact).max()
+
+    spec = dx.auto(cost="evaluations", candidates=("dmala",))
+    tempered = sample(target, spec, folder=tmp_path / "run", **settings)
+    report = tempered.reports[0]
+    assert report.apart is not None
+    assert report.is_tempered
+    assert tempered.tempering.round_trips.min() > 0
+    assert "The run is tempered" in str(tempered.summary())
+    assert "stayed apart in the pilot" in str(tempered.summary())
+    assert by_chain(tempered) < 0.2
+    assert by_chain(sample(target, "dmala", **settings)) > 0.4  # without
+    again = sample(target, spec, folder=tmp_path / "run", **settings)  # reads what it did
+    assert np.array_equal(again.draws, tempered.draws)
+
+
+def test_chains_that_need_longer_are_not_tempered():
+    """Independent sites, of which a pilot redraws a part: chains that begin far apart have not met yet, but will."""
+    n = 6000
+    target = dx.targets.Bernoulli(np.full(n, 0.5))
+    starts = np.stack([np.zeros(n, int), np.ones(n, int)])
+    report = sample(target, dx.auto(cost="evaluations", candidates=("gibbs",)), init=starts, num_chains=2).reports[0]
+    assert report.trials[0].disagrees
+    assert report.apart is None
+    assert not report.is_tempered

@@ -1,5 +1,7 @@
 """log Z of small targets by every method against enumeration; `learn/test_ais.py` has more of annealing."""
 
+import importlib
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -244,3 +246,16 @@ def test_weights_that_are_none(method, value, message):
     target = dx.Target.from_log_prob(lambda e: value * (1 + jnp.sum(e)), dx.Binary(6))
     with pytest.raises(ValueError, match=message):
         dx.log_normaliser(KEY, target, method, sampler="rwm", progress=False)
+
+
+def test_a_tempered_run_that_is_interrupted_ends_the_call(monkeypatch):
+    """In warm-up there is no report of it yet, and nothing to estimate from."""
+    module = importlib.import_module("discrax.sampling.run")
+
+    def drive(*arguments, **settings):
+        raise KeyboardInterrupt
+        yield
+
+    monkeypatch.setattr(module, "drive", drive)
+    with pytest.raises(KeyboardInterrupt):
+        dx.log_normaliser(KEY, ISING, "tempering", **FEW["tempering"])

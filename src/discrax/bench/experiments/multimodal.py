@@ -11,6 +11,7 @@ cost            seconds of a draw of a ladder, beside those of a draw without, b
 
 import math
 import time
+from functools import lru_cache
 from typing import Any
 
 import jax
@@ -19,20 +20,21 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from discrax.bench.experiments.ess import LONG_ENOUGH
-from discrax.bench.plan.cell import Cell
+from discrax.bench.plan.cell import Call, Cell
 from discrax.bench.plan.measure import Measured, Number, Timing, check_complete, experiment, kernel_of, target_of
 from discrax.core.target import Target
 from discrax.diagnostics.ess import ess
 from discrax.diagnostics.rank import rank_rhat
 from discrax.exact import law, square_ising
 from discrax.sampling import Ladder, Result, log_normaliser, sample, scan_temperatures
-from discrax.targets import PolynomialMixture
+from discrax.targets import LogisticRegression, PolynomialMixture, QuarticMixture, TallLogisticRegression
 
 _HALF = 1.96  # standard errors on each side of an interval of 95 %
 _FEW = 64  # draws at a time, of which overlaps are taken
+_MANY_ROWS = 10_000  # of a regression: counts far from the likeliest then have probability 0
 
 
-def _draw(cell: Cell, key: Array, *, ladder: Ladder | None = None, keep: Any = "draws") -> Result:
+def draw(cell: Cell, key: Array, *, ladder: Ladder | None = None, keep: Any = "draws") -> Result:
     """As the cell says, with a ladder or without."""
     target, budget = target_of(cell.target), cell.budget
     result = sample(
@@ -53,20 +55,21 @@ def _draw(cell: Cell, key: Array, *, ladder: Ladder | None = None, keep: Any = "
     return result
 
 
-def _timing(result: Result) -> Timing:
+def timing_of(result: Result) -> Timing:
+    """Of a run."""
     return Timing(result.seconds, result.warmup_seconds, result.compile_seconds)
 
 
 def _beside(what: str, found: np.ndarray, errors: np.ndarray, exact: float) -> list[Number]:
-    """How far estimates are from what they estimate, in its units and in their own errors."""
+    """How far estimates are from what they estimate, in its units and in their own errors; deviations over keys."""
     scores, n = (found - exact) / errors, len(found)
     covered = float((np.abs(scores) <= _HALF).mean())
     spread = float(found.std(ddof=1)) if n > 1 else None
     return [
-        Number(f"{what}_difference", float(found.mean()) - exact, spread and spread / math.sqrt(n)),
+        Number(f"{what}_difference", float(found.mean()) - exact, spread),
         Number(f"{what}_error", float(errors.mean())),
         Number(f"{what}_first_score", float(scores[0])),
-        Number(f"{what}_coverage", covered, math.sqrt(covered * (1 - covered) / n)),
+        Number(f"{what}_coverage", covered, math.sqrt(covered * (1 - covered))),
     ]
 
 
@@ -88,7 +91,8 @@ def normaliser(cell: Cell, method: str, side: int, coupling: float, repeats: int
         found.append((its.log_Z, (its.interval[1] - its.interval[0]) / (2 * _HALF)))
     values, errors = np.array(found).T
     seconds = time.perf_counter() - began
-    return [*_beside("log_Z", values, errors, exact), Number("time_s", seconds / repeats)], Timing(seconds)
+    numbers = _beside("log_Z", values, errors, exact)
+    return [*numbers, Number("time_s", seconds / repeats), Number("instances", repeats)], Timing(seconds)
 
 
 def _nothing(x: Array) -> Array:
@@ -117,36 +121,75 @@ def thermodynamics(cell: Cell, side: int, betas: tuple[float, ...], at: float, r
     seconds = time.perf_counter() - began
     numbers = _beside("energy", energy, energy_error, exact.energy)
     numbers += _beside("heat_capacity", heat, heat_error, exact.heat_capacity)
-    return [*numbers, Number("time_s", seconds / repeats)], Timing(seconds)
+    return [*numbers, Number("time_s", seconds / repeats), Number("instances", repeats)], Timing(seconds)
 
 
 @experiment
-def marginals(cell: Cell, is_tempered: bool = False) -> Measured:
-    """The largest distance of a marginal to the exact one, of all chains together and of a chain on average."""
+def marginals(
+    cell: Cell, is_tempered: bool = False, long_run: tuple[int, int] = (32, 10_000), **settings: Any
+) -> Measured:
+    """The largest distance of a marginal to the exact one, of all chains together and of a chain on average.
+
+    `long_run`: chains and draws of the run that stands for what is exact where nothing is.
+    """
     target = target_of(cell.target)
-    result = _draw(cell, jax.random.key(cell.seed), ladder=Ladder() if is_tempered else None)
-    exact = known_marginals(target)
-    draws = np.asarray(result.draws)
-    draws = draws.reshape(*draws.shape[:2], -1)
-    found = np.stack([(draws == level).mean(axis=1) for level in range(exact.shape[-1])], axis=-1)
+    result = draw(cell, jax.random.key(cell.seed), ladder=Ladder(**settings) if is_tempered else None)
+    exact = (
+        _marginals_of_long_run(cell.target, *long_run)
+        if isinstance(target, QuarticMixture)
+        else known_marginals(target)
+    )
+    found = _shares(result, exact.shape[-1])
     of_chains = np.abs(found - exact).max(axis=(1, 2))
     numbers = [
         Number("marginal_error", float(np.abs(found.mean(axis=0) - exact).max())),
         Number("marginal_error_of_a_chain", float(of_chains.mean()), float(of_chains.std())),
+        Number("time_s", result.seconds),
     ]
-    return [*numbers, *_trips(result)], _timing(result)
+    return [*numbers, *trips_of(result)], timing_of(result)
+
+
+def _shares(result: Result, num_levels: int) -> Float[np.ndarray, "chains sites levels"]:
+    """How often each chain has each level at each site."""
+    draws = np.asarray(result.draws)
+    draws = draws.reshape(*draws.shape[:2], -1)
+    return np.stack([(draws == level).mean(axis=1) for level in range(num_levels)], axis=-1)
 
 
 def known_marginals(target: Target) -> Float[np.ndarray, "sites levels"]:
-    """The probability of every level at every site, by enumeration or, for a mixture of products, by its formula."""
+    """The probability of every level at every site: by enumeration; of a mixture of products by its formula, of a
+    regression by how many copies of each of its columns are on.
+    """
     if isinstance(target, PolynomialMixture):
         values = np.asarray(target.space.values, float)
         log_p = np.stack([np.polyval(target.coefficients, values - c) for c in np.asarray(target.centres, float)])
         p = np.exp(log_p)
         return np.tile((p / p.sum(axis=1, keepdims=True)).mean(axis=0), (target.space.num_sites, 1))
+    if isinstance(target, LogisticRegression):
+        regression = TallLogisticRegression((target.X, target.y), batch_size=1)
+        on = regression.exact_marginals(radius=None if len(target.y) <= _MANY_ROWS else 2)
+        return np.stack([1 - on, on], axis=-1)
     states = target.space.enumerate().reshape(-1, target.space.num_sites)
     p = law(target)
     return np.stack([p @ (states == level) for level in range(target.space.num_levels)], axis=-1)
+
+
+@lru_cache(maxsize=4)
+def _marginals_of_long_run(made: Call, num_chains: int, num_samples: int) -> Float[np.ndarray, "sites levels"]:
+    """Of chains of another key that begin at random states and are tempered."""
+    target = target_of(made)
+    result = sample(
+        jax.random.key(1),
+        target,
+        "dmala",
+        num_chains=num_chains,
+        num_warmup=1_000,
+        num_samples=num_samples,
+        tempering=Ladder(),
+        progress=False,
+    )
+    check_complete(result)
+    return _shares(result, target.space.num_levels).mean(axis=0)
 
 
 # --- How fast chains move --------------------------------------------------------------------------------------------
@@ -159,30 +202,30 @@ def _magnetisation(x: Array) -> Array:
 @experiment
 def magnetisation(cell: Cell) -> Measured:
     """ESS of the magnetisation, of which the mean is 0: a chain that never turns over has next to none."""
-    result = _draw(cell, jax.random.key(cell.seed), keep=_magnetisation)
+    result = draw(cell, jax.random.key(cell.seed), keep=_magnetisation)
     values = np.asarray(result.kept, np.float64)
     numbers, of_all = [], {"ESS": ess(values, mean=0.0), "ESS_of_size": ess(np.abs(values))}
     for name, of_chains in of_all.items():
-        total, spread = float(of_chains.sum()), float(of_chains.std(ddof=1)) * math.sqrt(len(of_chains))
+        total, spread = float(of_chains.sum()), float(of_chains.std(ddof=1)) * len(of_chains)
         numbers.append(Number(f"{name}_per_draw", total / values.size, spread / values.size))
         numbers.append(Number(f"{name}_per_second", total / result.seconds, spread / result.seconds))
     length = float(of_all["ESS"].mean())  # of a chain, in autocorrelation times
     numbers += [Number("autocorrelation_times", length), Number("is_long_enough", float(length >= LONG_ENOUGH))]
     numbers += [Number("rhat", float(rank_rhat(values))), Number("time_s", result.seconds)]
-    return numbers, _timing(result)
+    return numbers, timing_of(result)
 
 
 @experiment
 def overlap(cell: Cell, is_tempered: bool = False, **settings: Any) -> Measured:
     """R-hat of q = mean_i s_i s'_i, of chain 2k and chain 2k + 1, over all k."""
     ladder = Ladder(**settings) if is_tempered else None
-    result = _draw(cell, jax.random.key(cell.seed), ladder=ladder)
+    result = draw(cell, jax.random.key(cell.seed), ladder=ladder)
     draws = np.asarray(result.draws)
     draws = draws.reshape(*draws.shape[:2], -1)
     parts = range(0, draws.shape[1], _FEW)
     q = np.concatenate([_overlaps(draws[:, first : first + _FEW]) for first in parts], axis=1)
     numbers = [Number("rhat_of_overlap", float(rank_rhat(q))), Number("overlap", float(np.abs(q).mean()))]
-    return [*numbers, *_trips(result), Number("time_s", result.seconds)], _timing(result)
+    return [*numbers, *trips_of(result), Number("time_s", result.seconds)], timing_of(result)
 
 
 def _overlaps(draws: np.ndarray) -> Float[np.ndarray, "pairs draws"]:
@@ -190,7 +233,7 @@ def _overlaps(draws: np.ndarray) -> Float[np.ndarray, "pairs draws"]:
     return (spins[::2] * spins[1::2]).mean(axis=-1)
 
 
-def _trips(result: Result) -> list[Number]:
+def trips_of(result: Result) -> list[Number]:
     """Round trips of a chain's replicas, where it has a ladder."""
     report = result.tempering
     if report is None or report.round_trips is None:
@@ -205,7 +248,7 @@ def cost(cell: Cell, num_rungs: int) -> Measured:
     """Seconds of a draw of a ladder of so many rungs over those of a draw without, and that by rung."""
     measured: dict[str, Result] = {}
     for name, ladder in {"without": None, "with": Ladder(num_rungs=num_rungs)}.items():
-        measured[name] = _draw(cell, jax.random.key(cell.seed), ladder=ladder, keep=_nothing)
+        measured[name] = draw(cell, jax.random.key(cell.seed), ladder=ladder, keep=_nothing)
     ratio = measured["with"].seconds / measured["without"].seconds
     numbers = [Number("cost", ratio), Number("cost_by_rung", ratio / num_rungs)]
-    return numbers, _timing(measured["with"])
+    return numbers, timing_of(measured["with"])

@@ -199,10 +199,11 @@ def bars(rows: Sequence[Row], options: Options) -> Figure | None:
         axes.name_ticks(ax, names)
     else:
         ax.set_xticks(range(len(groups)), [title.replace(" ", "\n") for title in groups])
-    if options.get("logy", True) and math.isfinite(lowest):
+    has_log = options.get("logy", True) and math.isfinite(lowest)  # without a bar there is nothing to scale
+    if has_log:
         ax.set_yscale("log")
         ax.set_ylim(bottom=10 ** math.floor(math.log10(0.9 * lowest)))  # bars that start at a power of ten
-    axes.set_scales(ax, {"logy": True} | options, xs=None)
+    axes.set_scales(ax, {**options, "logy": has_log}, xs=None)
     axes.finish(figure, options, "", words(metric), legend=not is_alone)
     ax.grid(False, axis="x")
     return figure

@@ -1,3 +1,3 @@
 """Not a paper: laws with many modes, on which local samplers stay where they begin, and what helps."""
 
-SUITES = ("laws",)
+SUITES = ("laws", "digits")

@@ -11,10 +11,12 @@ import numpy as np
 from jaxtyping import Array
 
 from discrax.bench.plan.cell import Budget, Call, Cell, call
+from discrax.bench.plan.rows import Row, relabel
 from discrax.bench.plan.suite import Figure, Size, Table, figure, suite
 from discrax.core.target import Target
 from discrax.exact import CRITICAL_COUPLING
-from discrax.targets import Ising, LogisticRegression, PolynomialMixture
+from discrax.samplers.registry import REGISTRY
+from discrax.targets import Ising, LogisticRegression, PolynomialMixture, TallLogisticRegression
 
 _HERE, _MEASURES = "discrax.bench.papers.multimodal.laws", "discrax.bench.experiments.multimodal"
 _GIBBS = call("discrax.samplers:gibbs", scan="chromatic")
@@ -27,6 +29,9 @@ _LOCAL = {
     "DLMC": call("discrax.samplers:dlmc"),
 }
 _CLUSTERS = {name: call(f"discrax.samplers:{name}") for name in ("swendsen_wang", "wolff")}
+_STEPS = {"rwm": 20, "gibbs": 50, "block_gibbs": 100, "hamming_ball": 50, "lb": 10}  # of a draw; of others 4
+# Clusters; what moves between few states only, or keeps the magnetisation; what is not exact.
+_NOT_LOCAL = (*_CLUSTERS, "global_flip", "swap", "swap_uniform", "dula")
 
 
 # --- Targets ---------------------------------------------------------------------------------------------------------
@@ -44,6 +49,12 @@ def duplicated_columns(num_columns: int = 4, num_copies: int = 3, num_rows: int 
     columns = rng.normal(size=(num_rows, num_columns))
     y = rng.random(num_rows) < 1 / (1 + np.exp(-2.5 * columns.sum(axis=1)))
     return LogisticRegression(2.5 * np.tile(columns, num_copies), y)
+
+
+def tall_columns(num_rows: int, num_distinct: int = 9, seed: int = 0) -> Target:
+    """The law of `TallLogisticRegression.simulated`, in which every column stands twice, known whole."""
+    tall = TallLogisticRegression.simulated(seed, num_rows, num_distinct, batch_size=1)
+    return LogisticRegression(*tall.rows.resident())
 
 
 def in_one_mode(target: Target, seed: int, num_chains: int) -> Array:
@@ -73,12 +84,18 @@ def _bars(title: str, metric: str, *panels: str, **options: Any) -> Figure:
     return figure(title, "bars", metric=metric, panels=panels, hue=("sampler",), **options)
 
 
+def _in_a_word(rows: list[Row]) -> list[Row]:
+    """The shape of a glass without spaces, which would break lines."""
+    return [relabel(row, glass=row["labels"]["glass"].replace(" ", "")) for row in rows]
+
+
 def _coverage(what: str, name: str) -> tuple[Table | Figure, ...]:
     return (
         _table(f"{name}: share of 95 % intervals that hold the exact value", f"{what}_coverage", "side", "beta"),
         _table(f"{name}: mean of all keys less the exact value", f"{what}_difference", "side", "beta"),
         _table(f"{name}: mean standard error of a key", f"{what}_error", "side", "beta"),
-        _bars(f"{name}: mean of all keys less the exact value", f"{what}_difference", "side", "beta"),
+        _bars(f"{name}: share of 95 % intervals that hold it", f"{what}_coverage", "side", "beta", logy=False),
+        _bars(f"{name}: mean of all keys less the exact value", f"{what}_difference", "side", "beta", logy=False),
     )
 
 
@@ -90,32 +107,30 @@ def _lattices(size: Size) -> Iterator[tuple[int, float, int]]:
 
 @suite(
     "multimodal/normaliser",
-    "log Z of periodic Ising lattices by annealing, population annealing and tempering, beside Kaufman's formula "
-    "(default: 64 x 64, 40 keys)",
+    "log Z of periodic Ising lattices by annealing, population annealing and tempering, all with steps of "
+    "Swendsen-Wang, beside Kaufman's formula (default: 64 x 64, 40 keys)",
     *_coverage("log_Z", "log Z"),
     _table("Seconds of a key, the first with compiling", "time_s", "side", "beta"),
-    unequal="annealing has 100 chains of 1,000 temperatures, populations and ladders what they take by default",
+    unequal="annealing has 200 chains of 2,500 temperatures, populations 8 of 250 particles and a step a temperature, "
+    "a ladder 8 chains of 64 rungs and 1,300 steps",
 )
 def normaliser(size: Size) -> Iterator[Cell]:
     few = size is Size.QUICK
-    tempered = Budget(8, 200, 500) if few else Budget(8, 1_000, 4_000)
+    ways: dict[str, tuple[Budget, dict[str, Any]]] = {
+        "annealing": (Budget(200, 0, 2_500), {"num_chains": 200, "num_temperatures": 200 if few else 2_500}),
+        "population": (Budget(2_000, 0, 1), {"num_particles": 100 if few else 250, "steps": 1}),
+        "tempering": (Budget(8, 300, 1_000), {"num_rungs": 8 if few else 64, "num_warmup": 300, "num_samples": 1_000}),
+    }
     for side, coupling, repeats in _lattices(size):
-        ways: dict[str, tuple[Budget, dict[str, Any]]] = {
-            "annealing": (Budget(100, 0, 1_000), {"num_temperatures": 200 if few else 1_000}),
-            "population": (Budget(1_000, 0, 5), {"num_particles": 200 if few else 1_000}),
-            "tempering": (
-                tempered,
-                {"num_chains": 8, "num_warmup": tempered.num_warmup, "num_samples": tempered.num_samples},
-            ),
-        }
         for method, (budget, settings) in ways.items():
-            settings |= {"method": method, "side": side, "coupling": coupling, "repeats": repeats}
             yield Cell(
                 labels=(("task", "log Z"), ("side", str(side)), ("beta", f"{coupling:.4f}"), ("sampler", method)),
                 target=_lattice(side, coupling),
-                sampler=_GIBBS,
+                sampler=_CLUSTERS["swendsen_wang"],
                 budget=budget,
-                measure=_measure("normaliser", **settings),
+                measure=_measure(
+                    "normaliser", method=method, side=side, coupling=coupling, repeats=repeats, **settings
+                ),
             )
 
 
@@ -129,7 +144,7 @@ def normaliser(size: Size) -> Iterator[Cell]:
 def thermodynamics(size: Size) -> Iterator[Cell]:
     for side, at, repeats in _lattices(size):
         betas = tuple(round(at + step, 6) for step in ((-0.05, 0.0, 0.05) if side < 64 else (-0.01, 0.0, 0.01)))
-        budget = Budget(8, 100, 500) if size is Size.QUICK else Budget(16, 500, 2_000)
+        budget = Budget(8, 100, 500) if size is Size.QUICK else Budget(16, 300, 1_000)
         for name, sampler in {"swendsen_wang": _CLUSTERS["swendsen_wang"], "Gibbs (chromatic)": _GIBBS}.items():
             yield Cell(
                 labels=(("task", "thermodynamics"), ("side", str(side)), ("beta", f"{at:.4f}"), ("sampler", name)),
@@ -143,22 +158,33 @@ def thermodynamics(size: Size) -> Iterator[Cell]:
 
 @suite(
     "multimodal/clusters",
-    "a periodic Ising lattice at the critical point: ESS of the magnetisation (default: 64 x 64, 16 chains)",
+    "a periodic Ising lattice at the critical point: ESS of the magnetisation, by clusters and by every local sampler "
+    "(default: 64 x 64, 16 chains)",
     _table("ESS of the magnetisation a second", "ESS_per_second", "side"),
     _table("ESS of the magnetisation a draw", "ESS_per_draw", "side"),
     _table("ESS of the size of the magnetisation a second", "ESS_of_size_per_second", "side"),
     _table("ESS of the size of the magnetisation a draw", "ESS_of_size_per_draw", "side"),
+    _table(
+        "Whether chains are 50 autocorrelation times long; where not, their ESS is too large", "is_long_enough", "side"
+    ),
     _bars("ESS of the magnetisation a second", "ESS_per_second", "side", logy=True),
     _bars("ESS of the size of the magnetisation a second", "ESS_of_size_per_second", "side", logy=True),
+    unequal="clusters make 10,000 draws of a step, chromatic sweeps 10,000 of four, all others, whose chains are too "
+    "short in any case, 1,500 of so many steps that these take about as long",
 )
 def clusters(size: Size) -> Iterator[Cell]:
-    side, budget = (16, Budget(4, 200, 1_000)) if size is Size.QUICK else (64, Budget(16, 2_000, 20_000))
-    for name, sampler in (_CLUSTERS | _LOCAL).items():
+    few = size is Size.QUICK
+    side, chains, warmup, long, short = (16, 4, 200, 1_000, 200) if few else (64, 16, 500, 10_000, 1_500)
+    target = _lattice(side, CRITICAL_COUPLING)
+    local = [row.name for row in REGISTRY.values() if row.name not in _NOT_LOCAL and row.fits(target())]
+    samplers = _CLUSTERS | {"Gibbs (chromatic)": _GIBBS} | {name: call(f"discrax.samplers:{name}") for name in local}
+    for name, sampler in samplers.items():
+        thinning = 1 if few or name in _CLUSTERS else _STEPS.get(name, 4)
         yield Cell(
             labels=(("task", "clusters"), ("side", str(side)), ("sampler", name)),
-            target=_lattice(side, CRITICAL_COUPLING),
+            target=target,
             sampler=sampler,
-            budget=budget,
+            budget=Budget(chains, warmup, short if name in local else long, thinning),
             measure=_measure("magnetisation"),
         )
 
@@ -171,8 +197,8 @@ def clusters(size: Size) -> Iterator[Cell]:
     _table("Round trips of a chain", "round_trips", "glass"),
     _table("Rungs", "num_rungs", "glass"),
     _table("Seconds of drawing", "time_s", "glass"),
-    _bars("R-hat of the overlap", "rhat_of_overlap", "glass", logy=True),
-    _bars("Round trips of a chain", "round_trips", "glass"),
+    _bars("R-hat of the overlap", "rhat_of_overlap", "glass", derive=_in_a_word, logy=False),
+    _bars("Round trips of a chain", "round_trips", "glass", derive=_in_a_word),
 )
 def glass(size: Size) -> Iterator[Cell]:
     few = size is Size.QUICK
@@ -198,32 +224,39 @@ def glass(size: Size) -> Iterator[Cell]:
 
 @suite(
     "multimodal/modes",
-    "laws whose marginals are known, all chains begin in one mode: the largest error of a marginal, by a sampler alone "
-    "and with a ladder",
+    "laws whose marginals are known (of the quartic mixture: by a long run), all chains begin in one mode: the largest "
+    "error of a marginal, by a sampler alone and with a ladder",
     _table("Largest error of a marginal, of all chains", "marginal_error", "law"),
     _table("Largest error of a marginal, of a chain on average", "marginal_error_of_a_chain", "law"),
+    _table("Round trips of a chain", "round_trips", "law"),
+    _table("Rungs", "num_rungs", "law"),
+    _table("Seconds of drawing", "time_s", "law"),
+    _bars("Largest error of a marginal, of all chains", "marginal_error", "law", logy=True),
     _bars("Largest error of a marginal, of a chain on average", "marginal_error_of_a_chain", "law", logy=True),
 )
 def modes(size: Size) -> Iterator[Cell]:
+    few = size is Size.QUICK
     laws = {
         "poly2": call("discrax.targets:PolynomialMixture.poly2"),
         "poly4": call("discrax.targets:PolynomialMixture.poly4"),
+        "quartic mixture": call("discrax.targets:QuarticMixture.simulated", seed=0),
         "duplicated columns": call(f"{_HERE}:duplicated_columns"),
-        "Ising 4 x 4, beta 0.8": _lattice(4, 0.8),
+        "tall columns": call(f"{_HERE}:tall_columns", num_rows=1_000 if few else 2_500),
     }
-    budget = Budget(4, 200, 500) if size is Size.QUICK else Budget(16, 2_000, 20_000)
+    budgets = {"duplicated columns": Budget(16, 500, 40_000)}  # whose three copies of four columns take more draws
     samplers = {name: _LOCAL[name] for name in ("PAS", "DMALA", "GWG")} | {"Gibbs": call("discrax.samplers:gibbs")}
+    ladders = {name: samplers[name] for name in ("PAS", "DMALA")}
+    extra = {"long_run": (4, 500)} if few else {}
     for law, target in laws.items():
-        for name, sampler in samplers.items():
-            for is_tempered in (False, True):
-                yield Cell(
-                    labels=(("task", "modes"), ("law", law), ("sampler", f"{name}, ladder" if is_tempered else name)),
-                    target=target,
-                    sampler=sampler,
-                    budget=budget,
-                    init=call(f"{_HERE}:in_one_mode"),
-                    measure=_measure("marginals", is_tempered=is_tempered),
-                )
+        for name, sampler in (samplers | {f"{name}, ladder": sampler for name, sampler in ladders.items()}).items():
+            yield Cell(
+                labels=(("task", "modes"), ("law", law), ("sampler", name)),
+                target=target,
+                sampler=sampler,
+                budget=Budget(4, 200, 500) if few else budgets.get(law, Budget(16, 500, 4_000)),
+                init=call(f"{_HERE}:in_one_mode"),
+                measure=_measure("marginals", is_tempered=name not in samplers, **extra),
+            )
 
 
 @suite(
