@@ -16,7 +16,6 @@ from jaxtyping import PRNGKeyArray
 from discrax.core import random
 from discrax.core.closures import Captured
 from discrax.core.devices import CHAINS, SITES, Devices
-from discrax.core.space import Space
 from discrax.core.target import Target, bare, embedding_of
 from discrax.sampling.plan import Plan
 

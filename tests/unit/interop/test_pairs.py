@@ -131,7 +131,7 @@ def test_a_regression_has_its_posterior_where_the_inner_kernel_rests(chain_metho
     [
         (regression, {"of": "slope"}, "has the discrete sites 'coin', 'on' and the continuous ones 'slope', and got"),
         (regression, {"coin": "slope"}, r"one coefficient, but 'coin' has the shape \(\) and 'slope' \(5,\)"),
-        (lambda: regression(1.0), {"on": "slope"}, "as in on . slope, but the log-density at the first state is"),
+        (lambda: regression(1.0), {"on": "slope"}, r"as in on . slope, but the log-density at the first state is"),
     ],
 )
 def test_models_without_such_pairs_are_told(model, given, sentence):
@@ -140,7 +140,7 @@ def test_models_without_such_pairs_are_told(model, given, sentence):
 
 
 def test_other_arguments_that_cannot_be_are_told():
-    with pytest.raises(TypeError, match="pairs must be .discrete site: continuous site., but got 'on'"):
+    with pytest.raises(TypeError, match=r"pairs must be .discrete site: continuous site., but got 'on'"):
         DiscraxGibbs(NUTS(regression), pairs="on")
     with pytest.raises(ValueError, match="inner_every"):
         DiscraxGibbs(NUTS(regression), inner_every=0)
