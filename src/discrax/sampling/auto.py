@@ -59,6 +59,7 @@ _AT_A_TIME = 4  # candidates that are compiled together, on as many cores
 _FASTER = 4.0  # than the fastest step seen a step may be
 _HIGH_RHAT = 1.2  # between the chains of a pilot, which is short
 _CLUSTERS = "swendsen_wang"
+_ELIMINATION = "gibbs, elimination"
 
 
 class Auto(NamedTuple):
@@ -101,6 +102,8 @@ class AutoReport(NamedTuple):
     cost: str = "seconds"
 
     def __str__(self) -> str:
+        if not self.trials:
+            return f"auto chose {self.chosen} without a pilot: its draws are exact, and nothing else would be tried"
         tried = ", ".join(f"{trial.name} {trial.score:.3g}" for trial in self.trials)
         more = f"; passed over, at improbable states: {', '.join(self.behind)}" if self.behind else ""
         stuck = ", ".join(trial.name for trial in self.trials if trial.disagrees)
@@ -112,7 +115,7 @@ class AutoReport(NamedTuple):
 
     def warning(self) -> str | None:
         """What a user should know who trusts the choice."""
-        rhat = next(trial.rhat for trial in self.trials if trial.name == self.chosen)
+        rhat = next((trial.rhat for trial in self.trials if trial.name == self.chosen), float("nan"))
         if not rhat > _HIGH_RHAT:
             return None
         return (
@@ -168,7 +171,7 @@ def candidates_for(target: Target, *, differentiable: bool) -> Iterator[tuple[st
     if factored is not None:
         blocks = EliminationGibbs().plan_for(factored)
         if blocks.num_draws <= _MOST_ELIMINATED:
-            yield "gibbs, elimination", gibbs("elimination")
+            yield _ELIMINATION, gibbs("elimination")
             if blocks.is_whole or single_site_note(factored) is not None:
                 return
     colouring = offered(target, Coloured)
@@ -202,7 +205,9 @@ def pilot(
     init: Array | np.ndarray | None,
     interrupts: Interrupts,
 ) -> AutoReport:
-    """What was tried and chosen."""
+    """What was tried and chosen; nothing is tried where draws are independent anyway."""
+    if spec.candidates is None and (only := _drawn_exactly(target)):
+        return AutoReport(only, spec.score, (), (), (), (), 0.0, spec.cost)
     begin = time.perf_counter()
     for_init, keys = chain_keys(key, num_chains)
     x = initial_states(for_init, target, num_chains, init)
@@ -241,6 +246,13 @@ def pilot(
         time.perf_counter() - begin,
         spec.cost,
     )
+
+
+def _drawn_exactly(target: Target) -> str | None:
+    """The candidate that draws all sites at once, where there is one."""
+    factored = None if target.space.totals is not None else offered(target, Factored)
+    is_whole = factored is not None and EliminationGibbs().plan_for(factored).is_whole
+    return _ELIMINATION if is_whole else None
 
 
 class Tried(NamedTuple):
