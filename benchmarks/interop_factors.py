@@ -152,7 +152,14 @@ def main() -> None:
         errors = [f"{max(each['error'] for each in some):.4f}" for some in (mine, weighted)]
         rates = [max(each["ess_per_s"] for each in some) for some in (mine, weighted)]
         later = min(each["seconds"] for each in mine)
-        row = [name, len(graph.names), *errors, *(f"{rate:.3g}" for rate in rates), f"{rates[0] / rates[1]:.0f}", theirs]
+        row = [
+            name,
+            len(graph.names),
+            *errors,
+            *(f"{rate:.3g}" for rate in rates),
+            f"{rates[0] / rates[1]:.0f}",
+            theirs,
+        ]
         print(f"| {' | '.join(map(str, row))} | {first['seconds']:.0f} s | {later:.2f} s |", flush=True)
 
 

@@ -38,7 +38,8 @@ class Block(eqx.Module):
     @property
     def words(self) -> tuple[Any, ...]:
         """What tells it from others, in another process too."""
-        return self.build.__module__, self.build.__qualname__, self.parameters, self.tuned, self.rate
+        name = getattr(self.build, "__qualname__", type(self.build).__name__)
+        return self.build.__module__, name, self.parameters, self.tuned, self.rate
 
     def sized(self, num_values: int) -> "Block":
         """With first guesses of what warm-up tunes, for so many continuous values."""

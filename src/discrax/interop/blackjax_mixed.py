@@ -131,7 +131,7 @@ def _of_steps(info: Info, evals: Float[Array, ""]) -> Info:
 class BothDraws(Draws):
     """The codes and the values of every draw, and how the block moved."""
 
-    def look(self, target: Target, memory: None, states: State, info: Info) -> tuple[None, dict[str, Any]]:
+    def look(self, target: Target, memory: None, states: State, info: Info) -> tuple[None, Any]:
         cache = states.cache
         stats = {"acceptance_rate": cache.accept_prob, "diverging": cache.is_divergent, "n_steps": cache.evals - 1}
         return None, {"x": states.x, "z": cache.z, "stats": stats}
@@ -188,9 +188,10 @@ def sample_mixed(
     - `folder`: draws go there chunk by chunk, and the same call goes on from where it ended, as in `discrax.sample`.
       `discrax.load` has codes, values and statistics of the values' half under "x", "z" and "stats" in `kept`.
 
-    All chains are on one device, and none of the draws of warm-up are kept. Of the result, `draws` are the codes, (chain, draw, *sites), and `kept` the values by name ("z" where they have
-    none), (chain, draw, *shape); `to_arviz` has both in its posterior. `stats` has besides "acceptance_rate",
-    "diverging" and "n_steps" of the values' half. `result.states.x` and `.cache.z` are where it ended.
+    All chains are on one device, and none of the draws of warm-up are kept. Of the result, `draws` are the codes,
+    (chain, draw, *sites), and `kept` the values by name ("z" where they have none), (chain, draw, *shape); `to_arviz`
+    has both in its posterior. `stats` has besides "acceptance_rate", "diverging" and "n_steps" of the values' half.
+    `result.states.x` and `.cache.z` are where it ended.
     """
     target = _mixed(target)
     at_zero = target.given(target.zeros)
@@ -209,7 +210,7 @@ def sample_mixed(
         run = run if note is None else run.with_reports([note])
         store = None
         if folder is not None:
-            parts = {"kernel": kernel.discrete, "block": kernel.block.words, "adaptation": ours}
+            parts: dict[str, Any] = {"kernel": kernel.discrete, "block": kernel.block.words, "adaptation": ours}
             parts |= {"discrete_steps": discrete_steps, "init_values": run.ensemble.states.cache.z}
             words = fingerprint(key, at_zero, init, plan, num_chains, parts)
             store = opened.enter_context(RunFolder(folder, at_zero, plan, words))
@@ -220,7 +221,7 @@ def sample_mixed(
     return replace(result, draws=both.get("x"), kept=kept, stats=result.stats | both["stats"], target=target)
 
 
-def _kept_of(keep: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
+def _kept_of(keep: Any) -> Callable[[Any], dict[str, Any]]:
     """What is kept of what `BothDraws` hands over, by what a user wants kept."""
     if isinstance(keep, str) and keep == "draws":
         return lambda both: both

@@ -52,8 +52,8 @@ class DiscraxGibbsState(NamedTuple):
     z: dict[str, Array]  # the values of all sites, continuous ones unconstrained
     hmc_state: Any  # of the inner kernel
     rng_key: Array
-    law: in_pairs.PairLaw | tuple[()]  # of the pairs, given all other sites
-    chain: State | tuple[()]  # of the discrete sites that are not in pairs
+    law: Any  # a PairLaw of the pairs, given all other sites
+    chain: Any  # the State of the discrete sites that are not in pairs
     arrays: Any  # of the sampler: its scale, as tuned
     memory: Any  # of the adapter
     accept_prob: Array  # of the discrete steps, on average

@@ -24,7 +24,7 @@ class Paired(NamedTuple):
     def vectors(self, values: Mapping[str, Array], z: Mapping[str, Array]) -> tuple[Array, Array]:
         """Indicators and coefficients, one after another."""
         s = jnp.concatenate([jnp.reshape(z[name], -1) for name in self.coefficients])
-        return self.sites.codes(values).astype(s.dtype), s
+        return jnp.asarray(self.sites.codes(values), s.dtype), s
 
     def named(self, g: Array, s: Array) -> tuple[dict[str, Array], dict[str, Array]]:
         """The values that the model has of them."""
@@ -89,7 +89,8 @@ def find_pairs(given: Mapping[str, str], sites: Sites, others: Mapping[str, Any]
 
 
 def _some(sites: Sites, which: Sequence[int]) -> Sites:
-    return Sites(*(tuple(field[i] for i in which) for field in (sites.names, sites.lows, sites.counts)))
+    names, lows, counts = sites.names, sites.lows, sites.counts
+    return Sites(tuple(names[i] for i in which), tuple(lows[i] for i in which), tuple(counts[i] for i in which))
 
 
 def _listed(names: Any) -> str:

@@ -15,8 +15,8 @@ g_j. With m = c + b + Hu and K = L + D, the log-odds of g_j = 1, without s_j, ar
     odds_j = a_j - c_j^2 / (2 L_j) + log(L_j / K_j) / 2 + m_j^2 / (2 K_j)
 
 One flip is chosen among all by the weights w_j = sigmoid((1 - 2 g_j) odds_j), and accepted with probability
-min(1, Z / Z'), Z = sum_j w_j: the weights are balanced, so the odds cancel. That is reversible for f~. The end of several
-such steps is accepted by (f - f~)' - (f - f~), which is 0 where f is of second order (a Gaussian regression).
+min(1, Z / Z'), Z = sum_j w_j: the weights are balanced, so the odds cancel. That is reversible for f~. The end of
+several such steps is accepted by (f - f~)' - (f - f~), which is 0 where f is of second order (a Gaussian regression).
 """
 
 from collections.abc import Callable
