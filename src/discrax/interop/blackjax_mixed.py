@@ -149,6 +149,11 @@ class MixedPlan(Plan):
         return {"x": super().draw_of(target), "z": z, "stats": stats}
 
     @property
+    def keep_of_draw(self) -> Callable[[Any], Any] | bool:
+        """The function of a draw, or True where all of it is kept."""
+        return True if self.keep is _everything else super().keep_of_draw
+
+    @property
     def observers(self) -> tuple[Observer, ...]:
         """Who looks at the draws."""
         return Stats(), BothDraws()
@@ -221,10 +226,14 @@ def sample_mixed(
     return replace(result, draws=both.get("x"), kept=kept, stats=result.stats | both["stats"], target=target)
 
 
+def _everything(both: Any) -> Any:
+    return both
+
+
 def _kept_of(keep: Any) -> Callable[[Any], dict[str, Any]]:
     """What is kept of what `BothDraws` hands over, by what a user wants kept."""
     if isinstance(keep, str) and keep == "draws":
-        return lambda both: both
+        return _everything
     if not callable(keep):
         raise ValueError(f"keep is 'draws' or a function of the codes and of z, but got {describe(keep)}.")
     return lambda both: {"kept": keep(both["x"], both["z"]), "stats": both["stats"]}
