@@ -8,8 +8,12 @@
 
 Printed for each sampler: effective draws per second of the inclusion indicators whose probability is neither below 2
 nor above 98 per cent (the median and the least of them; seconds of the processor, of all its cores, spent on drawing
-alone, after tuning and compiling), and how far the inclusion probabilities are from those of the longest run, in
-standard errors of the difference.
+alone, after tuning and compiling), and how far the inclusion probabilities are from those of the longest run: the root
+mean square and the largest of the differences in standard errors, z, where p is that of both runs together,
+
+    z = (p_1 - p_2) / sqrt(p (1 - p) (1 / ESS_1 + 1 / ESS_2))
+
+which are about 1 and about 3 where the posteriors are the same.
 """
 
 import argparse
@@ -84,7 +88,8 @@ def by_discrax(model: pm.Model, draws: int, tune: int) -> tuple[np.ndarray, floa
 
 def effective(gamma: np.ndarray) -> np.ndarray:
     """Effective draws of each indicator; one that never changes has none that can be told."""
-    return np.array([az.ess(gamma[..., j].astype(float), method="mean") for j in range(gamma.shape[-1])])
+    ess = [az.ess(gamma[..., j].astype(float), method="mean") for j in range(gamma.shape[-1])]
+    return np.minimum(np.array(ess), gamma.shape[0] * gamma.shape[1])
 
 
 def main() -> None:
@@ -110,13 +115,13 @@ def main() -> None:
     if not undecided.any():
         raise SystemExit("The longest run has no indicator that is undecided, so there is nothing to compare.")
     print(f"{undecided.sum()} indicators are undecided; the longest run is {best}.")
-    print("| sampler | ESS per second, median | least | largest difference, in standard errors |\n|---|---|---|---|")
+    print("| sampler | ESS per second, median | least | r.m.s. z | largest z |\n|---|---|---|---|---|")
     for name, (_, seconds) in found.items():
-        p = mean[best][undecided]
-        error = np.sqrt(p * (1 - p) * (1 / ess[name][undecided] + 1 / ess[best][undecided]))
-        off = np.abs(mean[name][undecided] - p) / error
-        rate = ess[name][undecided] / seconds
-        print(f"| {name} | {np.median(rate):.2f} | {rate.min():.2f} | {'' if name == best else f'{off.max():.1f}'} |")
+        mine, other = ess[name][undecided], ess[best][undecided]
+        p = (mean[name][undecided] * mine + mean[best][undecided] * other) / (mine + other)
+        z = (mean[name] - mean[best])[undecided] / np.sqrt(p * (1 - p) * (1 / mine + 1 / other))
+        off = " | " if name == best else f"{np.sqrt(np.mean(z**2)):.2f} | {np.abs(z).max():.1f}"
+        print(f"| {name} | {np.median(mine / seconds):.2f} | {(mine / seconds).min():.2f} | {off} |")
 
 
 if __name__ == "__main__":

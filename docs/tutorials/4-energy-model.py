@@ -78,15 +78,16 @@ assert of_model > of_pixels + 5
 # %% [markdown]
 # ## Filling in
 #
-# Now the torn page. Pixels that are known are *frozen*: the space says which, and what they hold, and no sampler ever
-# moves them. The law of the others given those is then what is sampled; nothing has to be learnt again.
+# Now the torn page. Of any target `condition_on` makes the law of the other sites where some are known: those are
+# *frozen*, and no sampler ever moves them. Nothing has to be learnt again.
 
 # %%
 known = np.arange(64) < 32  # the upper half
+page = dx.Target.from_log_prob(model.log_prob, dx.Binary(64))
 
 
 def torn(image):
-    return dx.Target.from_log_prob(model.log_prob, dx.Binary(64, frozen=known, frozen_codes=image))
+    return page.condition_on(known, image)
 
 
 def fill_in(seed, image):

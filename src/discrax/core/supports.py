@@ -137,24 +137,23 @@ def _find(support: Support, rng: np.random.Generator) -> Int[np.ndarray, " n"]:
     state = np.where(support.codes < 0, rng.integers(0, support.num_levels), support.codes)
     tables = list(zip(support.scopes, support.allowed, strict=True))
     domains = {site: np.ones(support.num_levels[site], bool) for scope, _ in tables for site in scope}
-    is_barred = any(not table.any() for _, table in tables)
-    start = None if is_barred else _narrow(domains, tables)
-    stack = [] if start is None else [start]
+    # What is to be narrowed, and by which tables: a guess is looked at when its turn comes.
+    stack = [] if any(not table.any() for _, table in tables) else [(domains, tables)]
     for _ in range(_MOST_GUESSES):
-        if not stack:
+        narrower = None
+        while stack and narrower is None:
+            narrower = _narrow(*stack.pop(), tables)
+        if narrower is None:
             raise ValueError("No state has a positive probability: the tables, with what is given, bar them all.")
-        domains = stack.pop()
-        open_sites = [site for site, domain in domains.items() if domain.sum() > 1]
+        open_sites = [site for site, domain in narrower.items() if domain.sum() > 1]
         if not open_sites:
-            for site, domain in domains.items():
+            for site, domain in narrower.items():
                 state[site] = np.argmax(domain)
             return state
         site = open_sites[rng.integers(len(open_sites))]
-        for code in rng.permutation(np.flatnonzero(domains[site])).tolist():
-            guess = domains | {site: np.arange(len(domains[site])) == code}
-            narrower = _narrow(guess, [each for each in tables if site in each[0]], tables)
-            if narrower is not None:
-                stack.append(narrower)
+        mine = [each for each in tables if site in each[0]]
+        for code in rng.permutation(np.flatnonzero(narrower[site])).tolist():
+            stack.append((narrower | {site: np.arange(len(narrower[site])) == code}, mine))
     raise ValueError(
         f"Chains must start where log_prob is finite, but no such state was found in {_MOST_GUESSES:,} guesses; pass "
         "`init` with states of positive probability."
@@ -165,10 +164,10 @@ Tables = Sequence[tuple[tuple[int, ...], Bool[np.ndarray, "..."]]]
 
 
 def _narrow(
-    domains: dict[int, Bool[np.ndarray, " levels"]], waiting: Tables, tables: Tables | None = None
+    domains: dict[int, Bool[np.ndarray, " levels"]], waiting: Tables, tables: Tables
 ) -> dict[int, Bool[np.ndarray, " levels"]] | None:
     """The levels that every table by itself leaves to its sites; None where it leaves none to one."""
-    domains, tables, queue = dict(domains), waiting if tables is None else tables, list(waiting)
+    domains, queue = dict(domains), list(waiting)
     while queue:
         scope, table = queue.pop()
         if not scope:

@@ -35,6 +35,12 @@ class Block(eqx.Module):
     tuned: tuple[str, ...] = eqx.field(static=True)  # the parameters that warm-up finds
     rate: float = eqx.field(static=True)  # the acceptance rate that it wants
 
+    @property
+    def words(self) -> tuple[Any, ...]:
+        """What tells it from others, in another process too."""
+        name = getattr(self.build, "__qualname__", type(self.build).__name__)
+        return self.build.__module__, name, self.parameters, self.tuned, self.rate
+
     def sized(self, num_values: int) -> "Block":
         """With first guesses of what warm-up tunes, for so many continuous values."""
         guesses = {"step_size": jnp.ones(()), "inverse_mass_matrix": jnp.ones(num_values)}

@@ -4,8 +4,10 @@ Each half leaves log pi(x, z) invariant, and so does their product. What a kerne
 the values at which it was found, so it is found anew after they have moved.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -19,7 +21,7 @@ from discrax.core.checks import describe, whole, yes_or_no
 from discrax.core.driver import Adapter, Ensemble
 from discrax.core.interrupts import Interrupts, listening
 from discrax.core.kernel import Info, Kernel, Knob, State, reevaluate
-from discrax.core.observers import Observer, Stats
+from discrax.core.observers import Draws, Observer, Stats
 from discrax.core.programs import reads_user_code
 from discrax.core.target import Target
 from discrax.interop.blackjax_block import Block, from_blackjax
@@ -28,6 +30,8 @@ from discrax.interop.mixed import Given, Mixed
 from discrax.samplers import build_kernel
 from discrax.sampling.auto import default_adapter
 from discrax.sampling.checks import chain_keys, check_gradient, check_start, initial_states, possible_starts
+from discrax.sampling.fingerprint import fingerprint
+from discrax.sampling.folder import RunFolder
 from discrax.sampling.plan import Plan
 from discrax.sampling.result import Result
 from discrax.sampling.run import Run
@@ -57,6 +61,10 @@ class Alternate(Kernel):
     def capacity(self) -> int | None:
         """That of the kernel of the sites."""
         return self.discrete.capacity
+
+    def with_capacity(self, capacity: int) -> "Alternate":
+        """With another one of the kernel of the sites."""
+        return Alternate(self.discrete.with_capacity(capacity), self.block, self.discrete_steps)
 
     @property
     def is_exact(self) -> bool:
@@ -120,20 +128,30 @@ def _of_steps(info: Info, evals: Float[Array, ""]) -> Info:
     return means._replace(evals=jnp.sum(info.evals) + evals, **is_any)
 
 
-class BothDraws(Observer):
+class BothDraws(Draws):
     """The codes and the values of every draw, and how the block moved."""
 
-    def init(self, target: Target, states: State) -> None:
-        return None
-
-    def look(self, target: Target, memory: None, states: State, info: Info) -> tuple[None, dict[str, Any]]:
+    def look(self, target: Target, memory: None, states: State, info: Info) -> tuple[None, Any]:
         cache = states.cache
         stats = {"acceptance_rate": cache.accept_prob, "diverging": cache.is_divergent, "n_steps": cache.evals - 1}
         return None, {"x": states.x, "z": cache.z, "stats": stats}
 
 
 class MixedPlan(Plan):
-    """A plan whose draws are of both halves."""
+    """A plan whose draws are of both halves; its `keep` is a function of what `BothDraws` hands over of one."""
+
+    def draw_of(self, target: Target) -> Any:
+        """The codes, the values and the statistics of the values' half, of a target at values z."""
+        assert isinstance(target, Given)
+        z = jax.tree.map(lambda zero: jax.ShapeDtypeStruct(zero.shape, zero.dtype), target.z)
+        number = jax.ShapeDtypeStruct((), jnp.float32)
+        stats = {"acceptance_rate": number, "diverging": jax.ShapeDtypeStruct((), bool), "n_steps": number}
+        return {"x": super().draw_of(target), "z": z, "stats": stats}
+
+    @property
+    def keep_of_draw(self) -> Callable[[Any], Any] | bool:
+        """The function of a draw, or True where all of it is kept."""
+        return True if self.keep is _everything else super().keep_of_draw
 
     @property
     def observers(self) -> tuple[Observer, ...]:
@@ -158,6 +176,8 @@ def sample_mixed(
     init: Array | np.ndarray | None = None,
     init_values: Any = None,
     adaptation: Adapter | Sequence[Adapter] | str | None = "auto",
+    keep: str | Callable[[Array, Any], Any] = "draws",
+    folder: str | Path | None = None,
     progress: bool | None = None,
 ) -> Result:
     """Draws of a mixed target: `discrete_steps` steps on the sites, then one on the values, turn by turn.
@@ -169,14 +189,19 @@ def sample_mixed(
     - `init_values`: z, or z with a leading axis of chains in every array; uniform in (-2, 2) by default.
     - `adaptation`: of the kernel of the sites, as in `discrax.sample`, one rule. The step size and the diagonal mass of
       BlackJAX's half are tuned in the same warm-up, from all chains, unless `from_blackjax` was given them.
+    - `keep`: "draws", or a function of the codes and of z, whose values are `result.kept`; then there are no draws.
+    - `folder`: draws go there chunk by chunk, and the same call goes on from where it ended, as in `discrax.sample`.
+      `discrax.load` has codes, values and statistics of the values' half under "x", "z" and "stats" in `kept`.
 
-    Of the result, `draws` are the codes, (chain, draw, *sites), and `kept` the values by name ("z" where they have
-    none), (chain, draw, *shape); `to_arviz` has both in its posterior. `stats` has besides "acceptance_rate",
-    "diverging" and "n_steps" of the values' half. `result.states.x` and `.cache.z` are where it ended.
+    All chains are on one device, and none of the draws of warm-up are kept. Of the result, `draws` are the codes,
+    (chain, draw, *sites), and `kept` the values by name ("z" where they have none), (chain, draw, *shape); `to_arviz`
+    has both in its posterior. `stats` has besides "acceptance_rate", "diverging" and "n_steps" of the values' half.
+    `result.states.x` and `.cache.z` are where it ended.
     """
     target = _mixed(target)
-    plan = MixedPlan(num_warmup, num_samples, thinning, "draws", progress=progress)
-    plan.check(target, num_chains)
+    at_zero = target.given(target.zeros)
+    plan = MixedPlan(num_warmup, num_samples, thinning, _kept_of(keep), progress=progress, in_memory=folder is None)
+    plan.check(at_zero, num_chains)
     whole("discrete_steps", discrete_steps, least=1, most=10**6)
     yes_or_no("progress", progress is not None and progress)
     kernel = alternate(target, discrete, continuous, discrete_steps)
@@ -184,16 +209,34 @@ def sample_mixed(
     rules = check_adaptation(adaptation)
     if len(rules) > 1:
         raise ValueError(f"adaptation of a mixed target must be one rule, but got {len(rules)}.")
-    at_zero = target.given(target.zeros)
     ours = default_adapter(at_zero, kernel.discrete) if adaptation == "auto" else (rules or (None,))[0]
-    with Interrupts() as interrupts:
+    with Interrupts() as interrupts, ExitStack() as opened:
         run = _begin(key, target, kernel, num_chains, init, init_values)
         run = run if note is None else run.with_reports([note])
+        store = None
+        if folder is not None:
+            parts: dict[str, Any] = {"kernel": kernel.discrete, "block": kernel.block.words, "adaptation": ours}
+            parts |= {"discrete_steps": discrete_steps, "init_values": run.ensemble.states.cache.z}
+            words = fingerprint(key, at_zero, init, plan, num_chains, parts)
+            store = opened.enter_context(RunFolder(folder, at_zero, plan, words))
         has_rule = ours is not None or kernel.block.tuned
-        (result,) = draw(run, [Joint(ours) if has_rule else None], plan, interrupts)
-    both: dict[str, Any] = result.draws or {"x": None, "z": None, "stats": {}}  # none where warm-up was interrupted
-    kept = None if both["z"] is None else target.named(both["z"])
-    return replace(result, draws=both["x"], kept=kept, stats=result.stats | both["stats"])
+        (result,) = draw(run, [Joint(ours) if has_rule else None], plan, interrupts, store)
+    both: dict[str, Any] = result.kept or {"x": None, "z": None, "stats": {}}  # none where warm-up was interrupted
+    kept = both["kept"] if "kept" in both else None if both["z"] is None else target.named(both["z"])
+    return replace(result, draws=both.get("x"), kept=kept, stats=result.stats | both["stats"], target=target)
+
+
+def _everything(both: Any) -> Any:
+    return both
+
+
+def _kept_of(keep: Any) -> Callable[[Any], dict[str, Any]]:
+    """What is kept of what `BothDraws` hands over, by what a user wants kept."""
+    if isinstance(keep, str) and keep == "draws":
+        return _everything
+    if not callable(keep):
+        raise ValueError(f"keep is 'draws' or a function of the codes and of z, but got {describe(keep)}.")
+    return lambda both: {"kept": keep(both["x"], both["z"]), "stats": both["stats"]}
 
 
 def alternate(target: Mixed, discrete: str | Kernel, continuous: str | Block, discrete_steps: int) -> Alternate:

@@ -22,6 +22,8 @@ from jax.core import Tracer, eval_jaxpr
 from jax.extend.core import DebugInfo, Jaxpr, Literal
 from jaxtyping import Array, Float, Int
 
+from discrax.core.levels import sum_levels
+
 _MOST_ENTRIES = 1024  # of the table of one element
 _FAR = 1e9  # stands for a table's infinities in gradients: a change to there is never proposed
 
@@ -274,10 +276,12 @@ def _number(table: Table) -> Float[Array, "*shape"]:
     finite = jnp.nan_to_num(values, nan=-_FAR, posinf=_FAR, neginf=-_FAR)
     for choice in reversed(table.choices):
         spread = choice.weights.reshape(
-            *table.shape, *(1,) * (values.ndim - len(table.shape) - 1), choice.weights.shape[-1]
+            *table.shape, *(1,) * (finite.ndim - len(table.shape) - 1), choice.weights.shape[-1]
         )
-        values = jnp.sum(jnp.where(spread == 0, 0, values * spread), axis=-1)
-        finite = jnp.sum(finite * spread, axis=-1)
+        values = sum_levels(jnp.where(spread == 0, 0, values * spread))
+        finite = sum_levels(finite * spread)
+    if not jnp.issubdtype(table.values.dtype, jnp.floating):
+        return finite  # XLA drops what is not used
     return finite + jax.lax.stop_gradient(jnp.where(jnp.isfinite(values), 0, values))
 
 

@@ -6,7 +6,8 @@
     mcmc = MCMC(kernel, num_warmup=500, num_samples=1000, num_chains=4, chain_method="vectorized")
 
 Discrete sites are found from the trace of the model, and all elements of all of them are the sites of one space: plates
-and vectors move whole. Sites marked with `infer={"enumerate": "parallel"}` are left to NumPyro.
+and vectors move whole. `pairs={"included": "slope"}` moves indicators together with the coefficients that they switch
+on. Sites marked with `infer={"enumerate": "parallel"}` are left to NumPyro.
 """
 
 from collections.abc import Callable, Mapping
@@ -27,6 +28,8 @@ from discrax.core.closures import capture
 from discrax.core.extras import import_extra
 from discrax.core.kernel import Info, Kernel, State, rated_knob, reevaluate
 from discrax.core.target import FunctionTarget, Target, embedding_of
+from discrax.interop import pairs as in_pairs
+from discrax.interop.numpyro_pairs import Paired, find_pairs
 from discrax.interop.numpyro_sites import OneByOne, Sites, find_sites, is_first_order_far, latent_trace
 from discrax.samplers import build_kernel
 
@@ -45,13 +48,16 @@ log_density = import_extra("numpyro.infer.util", _WHAT, "numpyro").log_density
 class DiscraxGibbsState(NamedTuple):
     """Where a chain is: what `extra_fields` of `MCMC.run` may name."""
 
+    i: Array  # the number of draws made
     z: dict[str, Array]  # the values of all sites, continuous ones unconstrained
     hmc_state: Any  # of the inner kernel
     rng_key: Array
-    chain: State  # of the discrete sites
+    law: Any  # a PairLaw of the pairs, given all other sites
+    chain: Any  # the State of the discrete sites that are not in pairs
     arrays: Any  # of the sampler: its scale, as tuned
     memory: Any  # of the adapter
     accept_prob: Array  # of the discrete steps, on average
+    pairs_accept_prob: Array  # of the moves of pairs
     jump: Array  # the number of elements that they changed, those that came back counted each time
 
     @property
@@ -73,12 +79,25 @@ class DiscraxGibbs(MCMCKernel):
         ratios: where informed samplers have log-ratios from. "gradient": from one gradient of the model's multilinear
             form. "exact": from the model at every change of one element. "auto": from the gradient, unless the model
             has no such form, or most of what it says is far off where the first chain starts.
+        pairs: `{"included": "slope"}` where the model has the indicators `included` as a factor of the coefficients
+            `slope`, of the same shape. They are then moved together, an indicator with its coefficient integrated
+            out, by `num_steps` informed flips and one acceptance by the model; `sampler` has the other discrete sites.
+        inner_every: after warm-up the inner kernel moves in every so-many-th draw, and rests in the others.
     """
 
     sample_field = "z"
     default_fields = ("z", "diverging")
 
-    def __init__(self, inner: Any, sampler: str | Kernel = "pas", *, num_steps: int = 10, ratios: str = "auto"):
+    def __init__(
+        self,
+        inner: Any,
+        sampler: str | Kernel = "pas",
+        *,
+        num_steps: int = 10,
+        ratios: str = "auto",
+        pairs: Mapping[str, str] | None = None,
+        inner_every: int = 1,
+    ):
         if not isinstance(inner, HMC) or inner.model is None:
             raise TypeError(
                 "inner must be a kernel of NumPyro with a model, such as NUTS(model), but got " + describe(inner) + "."
@@ -87,9 +106,13 @@ class DiscraxGibbs(MCMCKernel):
         self.sampler = sampler
         if ratios not in _RATIOS:
             raise ValueError(f"ratios must be {', '.join(map(repr, _RATIOS))}, but got {describe(ratios)}.")
-        self.ratios = ratios
+        if not isinstance(pairs, Mapping | None):
+            raise TypeError(f"pairs must be {{discrete site: continuous site}}, but got {describe(pairs)}.")
+        self.ratios, self.pairs = ratios, dict(pairs or {})
         self.num_steps = whole("num_steps", num_steps, least=1)
+        self.inner_every = whole("inner_every", inner_every, least=1)
         self._sites: Sites | None = None
+        self._paired: Paired | None = None
 
     @property
     def model(self) -> Callable:
@@ -107,22 +130,25 @@ class DiscraxGibbs(MCMCKernel):
                 "DiscraxGibbs needs a model with discrete sites, but all of its latent sites are continuous or "
                 "enumerated by NumPyro; give MCMC the inner kernel alone."
             )
-        self._sites, self._num_warmup = sites, num_warmup
+        self._all_sites, self._num_warmup = sites, num_warmup
         begin = partial(self._begin, model_args, kwargs)
         if is_prng_key(rng_key):
             state = first = begin(rng_key, init_params)
         else:
             state = jax.vmap(begin)(rng_key, init_params)
             first = jax.tree.map(lambda leaf: leaf[0], state)
-        # Chains that are drawn inside a transformation of JAX's have no state to look at.
-        if self.ratios == "auto" and self._has_form and not isinstance(first.chain.x, Tracer):
-            far = jax.jit(lambda z, x: is_first_order_far(self._target(model_args, kwargs, z), x))
-            self._has_form = not bool(far(first.hmc_state.z, first.chain.x))
+        if isinstance(first.i, Tracer):  # chains that are drawn inside a transformation of JAX's cannot be looked at
+            return state
+        z, values = first.hmc_state.z, {name: first.z[name] for name in sites.names}
+        if self._paired is not None:
+            self._paired.check(self._density(model_args, kwargs, values), values, z)
+        if self._sites is not None and self.ratios == "auto" and self._has_form:
+            far = jax.jit(lambda z, v, x: is_first_order_far(self._target(model_args, self._given(kwargs, v), z), x))
+            self._has_form = not bool(far(z, values, first.chain.x))
         return state
 
     def _begin(self, args: tuple, kwargs: dict, rng_key: Array, init_params: Any) -> DiscraxGibbsState:
-        sites = self._sites
-        assert sites is not None
+        sites = self._all_sites
         rng_key, for_values, for_inner = jax.random.split(rng_key, 3)
         given = dict(init_params or {})
         drawn = sites.codes(
@@ -132,15 +158,41 @@ class DiscraxGibbs(MCMCKernel):
         hmc_state = self.inner_kernel.init(
             for_inner, self._num_warmup, given or None, args, gibbs.with_conditioning(kwargs, values)
         )
-        self._has_form = self._finds_form(args, kwargs, hmc_state.z)
-        target = self._target(args, kwargs, hmc_state.z)
+        self._paired, rest = find_pairs(self.pairs, sites, hmc_state.z)
+        self._sites = rest if rest.names else None
+        chain, arrays, memory = self._first_chain(args, self._given(kwargs, values), values, hmc_state.z)
+        law = jax.jit(partial(self._law, args, kwargs))(values, hmc_state.z)
+        zero, z = jnp.zeros((), jnp.float32), {**values, **hmc_state.z}
+        count = jnp.zeros((), jnp.int32)
+        return DiscraxGibbsState(count, z, hmc_state, rng_key, law, chain, arrays, memory, zero, zero, zero)
+
+    def _given(self, kwargs: dict, values: Mapping[str, Array]) -> dict:
+        """The model's keywords, for what the sampler sees of it: it is conditioned on the pairs."""
+        mine = () if self._paired is None else self._paired.sites.names
+        return gibbs.with_conditioning(kwargs, {name: values[name] for name in mine})
+
+    def _first_chain(self, args: tuple, kwargs: dict, values: Any, z: Any) -> tuple[Any, Any, Any]:
+        """The state, the arrays and the memory of the sampler of the sites that are not in pairs."""
+        sites = self._sites
+        if sites is None:
+            return (), (), ()
+        self._has_form = self._finds_form(args, kwargs, z)
+        target = self._target(args, kwargs, z)
         kernel = self._prepared(target)
         adapter = self._adapter(target, kernel)
         memory = () if adapter is None else adapter.init(target, kernel)
-        chain = jax.jit(lambda z, x: kernel.init(self._target(args, kwargs, z), x))(hmc_state.z, sites.codes(values))
-        zero = jnp.zeros((), jnp.float32)
+        chain = jax.jit(lambda kwargs, z, x: kernel.init(self._target(args, kwargs, z), x))(
+            kwargs, z, sites.codes(values)
+        )
         arrays, self._static = eqx.partition(kernel, eqx.is_array)
-        return DiscraxGibbsState({**values, **hmc_state.z}, hmc_state, rng_key, chain, arrays, memory, zero, zero)
+        return chain, arrays, memory
+
+    def _density(self, args: tuple, kwargs: dict, values: Mapping[str, Array]) -> Callable:
+        """The log-density by the values of the pairs and by continuous ones, given other discrete values."""
+        return lambda mine, z: -self._potential(args, kwargs, {**values, **mine}, z)
+
+    def _law(self, args: tuple, kwargs: dict, values: Mapping[str, Array], z: Any) -> Any:
+        return () if self._paired is None else self._paired.law(self._density(args, kwargs, values), z)
 
     def _finds_form(self, args: tuple, kwargs: dict, z: Any) -> bool:
         assert self._sites is not None
@@ -183,24 +235,46 @@ class DiscraxGibbs(MCMCKernel):
     def sample(self, state: DiscraxGibbsState, model_args: tuple, model_kwargs: dict | None) -> DiscraxGibbsState:
         """The next state of a chain, or of all of them where they are vectorised."""
         kwargs = {} if model_kwargs is None else model_kwargs
-        if is_prng_key(state.rng_key):
-            return self._step(model_args, kwargs, lambda value: value, state)
-        of_all = partial(jax.lax.pmean, axis_name="chains")
-        return jax.vmap(partial(self._step, model_args, kwargs, of_all), axis_name="chains")(state)
+        is_one, of_all = is_prng_key(state.rng_key), partial(jax.lax.pmean, axis_name="chains")
+
+        def step(is_moving: bool) -> Callable[[DiscraxGibbsState], DiscraxGibbsState]:
+            if is_one:
+                return partial(self._step, model_args, kwargs, lambda value: value, is_moving)
+            return jax.vmap(partial(self._step, model_args, kwargs, of_all, is_moving), axis_name="chains")
+
+        if self.inner_every == 1:
+            return step(True)(state)
+        i = state.i if is_one else state.i[0]
+        is_moving = (i < self._num_warmup) | ((i - self._num_warmup) % self.inner_every == 0)
+        return jax.lax.cond(is_moving, step(True), step(False), state)
 
     def _step(
-        self, args: tuple, kwargs: dict, of_all: Callable[[Array], Array], state: DiscraxGibbsState
+        self, args: tuple, kwargs: dict, of_all: Callable[[Array], Array], is_moving: bool, state: DiscraxGibbsState
     ) -> DiscraxGibbsState:
-        assert self._sites is not None
-        rng_key, for_steps = jax.random.split(state.rng_key)
-        target = self._target(args, kwargs, state.hmc_state.z)
-        chain, arrays, memory, info = self._move(target, random.as_threefry(for_steps), of_all, state)
-        values = self._sites.values(chain.x)
+        rng_key, for_steps, for_pairs = jax.random.split(state.rng_key, 3)
+        values = {name: state.z[name] for name in self._all_sites.names}
+        if self._paired is not None:
+            f = self._paired.density(self._density(args, kwargs, values), state.hmc_state.z)
+            g, s = self._paired.vectors(values, state.hmc_state.z)
+            g, s, decision = in_pairs.move(random.as_threefry(for_pairs), f, state.law, g, s, self.num_steps)
+            indicators, coefficients = self._paired.named(g, s)
+            values |= indicators
+            inner = state.hmc_state._replace(z={**state.hmc_state.z, **coefficients})
+            state = state._replace(hmc_state=inner, pairs_accept_prob=decision.accept_prob)
+        if self._sites is not None:
+            target = self._target(args, self._given(kwargs, values), state.hmc_state.z)
+            chain, arrays, memory, info = self._move(target, random.as_threefry(for_steps), of_all, state)
+            values |= self._sites.values(chain.x)
+            state = state._replace(chain=chain, arrays=arrays, memory=memory, accept_prob=jnp.mean(info.accept_prob))
+            state = state._replace(jump=jnp.sum(info.jump))
         given = gibbs.with_conditioning(kwargs, values)
-        hmc_state = self.inner_kernel.sample(self.inner_kernel.refresh(state.hmc_state, args, given), args, given)
+        hmc_state = self.inner_kernel.refresh(state.hmc_state, args, given)
+        if is_moving:
+            hmc_state = self.inner_kernel.sample(hmc_state, args, given)
+        # The law of the pairs changes with the other sites alone.
+        law = self._law(args, kwargs, values, hmc_state.z) if is_moving or self._sites is not None else state.law
         z = {**values, **hmc_state.z}
-        accept_prob, jump = jnp.mean(info.accept_prob), jnp.sum(info.jump)
-        return DiscraxGibbsState(z, hmc_state, rng_key, chain, arrays, memory, accept_prob, jump)
+        return state._replace(i=state.i + 1, z=z, hmc_state=hmc_state, rng_key=rng_key, law=law)
 
     def _move(
         self, target: Target, key: Array, of_all: Callable[[Array], Array], state: DiscraxGibbsState
@@ -230,8 +304,7 @@ class DiscraxGibbs(MCMCKernel):
 
     def postprocess_fn(self, model_args: tuple, model_kwargs: dict | None) -> Callable[[dict], dict]:
         """Makes of a draw the values of all sites, constrained, and of deterministic ones."""
-        assert self._sites is not None
-        names = self._sites.names
+        names = self._all_sites.names
 
         def values(z: dict[str, Array]) -> dict[str, Array]:
             discrete = {name: z[name] for name in names}
@@ -244,7 +317,8 @@ class DiscraxGibbs(MCMCKernel):
     def get_diagnostics_str(self, state: DiscraxGibbsState) -> str:
         """What the progress bar says of a chain."""
         inner = self.inner_kernel.get_diagnostics_str(state.hmc_state)
-        return f"{inner}; discrete acc. prob={float(state.accept_prob):.2f}"
+        pairs = f"; pairs acc. prob={float(state.pairs_accept_prob):.2f}" if self._paired is not None else ""
+        return f"{inner}; discrete acc. prob={float(state.accept_prob):.2f}{pairs}"
 
 
 class ModelTarget(FunctionTarget):

@@ -58,6 +58,7 @@ _BEHIND = 3.0  # standard deviations of log pi by which a candidate may lag behi
 _AT_A_TIME = 4  # candidates that are compiled together, on as many cores
 _FASTER = 4.0  # than the fastest step seen a step may be
 _CLUSTERS = "swendsen_wang"
+_ELIMINATION = "gibbs, elimination"
 
 
 class Auto(NamedTuple):
@@ -102,6 +103,8 @@ class AutoReport(NamedTuple):
     is_tempered: bool = False  # for that
 
     def __str__(self) -> str:
+        if not self.trials:
+            return f"auto chose {self.chosen} without a pilot: its draws are exact, and nothing else would be tried"
         tried = ", ".join(f"{trial.name} {trial.score:.3g}" for trial in self.trials)
         more = f"; passed over, at improbable states: {', '.join(self.behind)}" if self.behind else ""
         stuck = ", ".join(trial.name for trial in self.trials if trial.disagrees)
@@ -118,7 +121,7 @@ class AutoReport(NamedTuple):
                 f"The run is tempered (discrax.Ladder()): the chains of {self.chosen} stayed apart in the pilot "
                 f"({self.apart})."
             )
-        rhat = next(trial.rhat for trial in self.trials if trial.name == self.chosen)
+        rhat = next((trial.rhat for trial in self.trials if trial.name == self.chosen), float("nan"))
         if not rhat > HIGH_RHAT:
             return None
         return (
@@ -174,7 +177,7 @@ def candidates_for(target: Target, *, differentiable: bool) -> Iterator[tuple[st
     if factored is not None:
         blocks = EliminationGibbs().plan_for(factored)
         if blocks.num_draws <= _MOST_ELIMINATED:
-            yield "gibbs, elimination", gibbs("elimination")
+            yield _ELIMINATION, gibbs("elimination")
             if blocks.is_whole or single_site_note(factored) is not None:
                 return
     colouring = offered(target, Coloured)
@@ -208,7 +211,9 @@ def pilot(
     init: Array | np.ndarray | None,
     interrupts: Interrupts,
 ) -> AutoReport:
-    """What was tried and chosen, and whether its chains stay apart."""
+    """What was tried and chosen, and whether its chains stay apart; nothing is tried where draws are independent."""
+    if spec.candidates is None and (only := _drawn_exactly(target)):
+        return AutoReport(only, spec.score, (), (), (), (), 0.0, spec.cost)
     begin = time.perf_counter()
     for_init, keys = chain_keys(key, num_chains)
     x = initial_states(for_init, target, num_chains, init)
@@ -249,6 +254,13 @@ def pilot(
         spec.cost,
         apart,
     )
+
+
+def _drawn_exactly(target: Target) -> str | None:
+    """The candidate that draws all sites at once, where there is one."""
+    factored = None if target.space.totals is not None else offered(target, Factored)
+    is_whole = factored is not None and EliminationGibbs().plan_for(factored).is_whole
+    return _ELIMINATION if is_whole else None
 
 
 class Tried(NamedTuple):

@@ -40,14 +40,14 @@ def check_counts(num_chains: int, num_warmup: int, num_samples: int, thinning: i
         )
 
 
-def check_keep(keep: Any, space: Space) -> None:
-    """What is kept of a draw must be arrays."""
+def check_keep(keep: Any, space: Space, draw: Any = None) -> None:
+    """What is kept must be arrays; `draw` has the shapes and types of what it is made of, codes by default."""
     if isinstance(keep, str) and keep in ("draws", "moments"):
         return
     if not callable(keep):
         raise ValueError(f"keep is 'draws', 'moments' or a function of the codes, but got {describe(keep)}.")
     try:
-        kept = _kept(keep, space)
+        kept = _kept(keep, space, draw)
     except Exception as error:
         raise ValueError(
             f"keep must be a function that JAX can trace, but on codes of shape {space.shape} it raises "
@@ -57,18 +57,21 @@ def check_keep(keep: Any, space: Space) -> None:
         raise ValueError(f"keep must return an array, or a tree of arrays, but it returns {describe(kept)}.")
 
 
-def _kept(keep: Any, space: Space) -> Any:
-    return jax.eval_shape(lambda x: keep(x), jax.ShapeDtypeStruct(space.shape, space.dtype))
+def _kept(keep: Any, space: Space, draw: Any = None) -> Any:
+    codes = jax.ShapeDtypeStruct(space.shape, space.dtype)
+    return jax.eval_shape(lambda x: keep(x), codes if draw is None else draw)
 
 
-def check_run_memory(space: Space, keep: Any, num_chains: int, num_samples: int, num_warmup: int) -> None:
+def check_run_memory(
+    space: Space, keep: Any, num_chains: int, num_samples: int, num_warmup: int, draw: Any = None
+) -> None:
     """What a run would keep in memory must fit into the machine's, or it says so before it starts."""
     code = np.dtype(space.dtype).itemsize * space.num_sites
     levels = 1 if space.has_two_levels else space.num_levels
     states = num_chains * space.num_sites * 4 * levels
     per_draw = code if keep == "draws" else 0
     if callable(keep):
-        per_draw = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(_kept(keep, space)))
+        per_draw = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(_kept(keep, space, draw)))
     stats = 0 if keep == "moments" else 32
     needed = states + num_chains * (num_samples * (per_draw + stats) + num_warmup * (code + stats))
     what = f"{num_chains:,} chains x {num_samples:,} draws of {space.num_sites:,} sites"

@@ -16,7 +16,6 @@ from jaxtyping import PRNGKeyArray
 from discrax.core import random
 from discrax.core.closures import Captured
 from discrax.core.devices import CHAINS, SITES, Devices
-from discrax.core.space import Space
 from discrax.core.target import Target, bare, embedding_of
 from discrax.sampling.plan import Plan
 
@@ -25,12 +24,12 @@ def fingerprint(
     key: PRNGKeyArray, target: Target, init: Any, plan: Plan, num_chains: int, parts: Mapping[str, Any]
 ) -> dict[str, str]:
     """A word for each part of a run: its value where it is short, else a hash."""
-    space, keep = target.space, plan.keep
+    keep = plan.keep
     words = {
         "target": digest_of_target(target),
         "key": digest(jax.random.key_data(random.as_threefry(key))),
         "init": digest(None if init is None else np.asarray(init)),
-        "keep": keep if isinstance(keep, str) else digest(_code_of(lambda x: keep(x), codes_of(space))),
+        "keep": keep if isinstance(keep, str) else digest(_code_of(lambda x: keep(x), plan.draw_of(target))),
         "num_chains": str(num_chains),
         "precision": str(jnp.result_type(float)),
     }
@@ -43,11 +42,6 @@ def digest_of_target(target: Target) -> str:
     arrays, static = eqx.partition(target, eqx.is_array)
     law = _code_of(lambda arrays, e: bare(eqx.combine(arrays, static)).log_prob(e), arrays, embedding_of(target.space))
     return digest((target, law))
-
-
-def codes_of(space: Space) -> jax.ShapeDtypeStruct:
-    """The shape and type of a state."""
-    return jax.ShapeDtypeStruct(space.shape, space.dtype)
 
 
 def differences(there: Mapping[str, str], here: Mapping[str, str]) -> list[str]:

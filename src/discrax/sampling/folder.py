@@ -28,7 +28,7 @@ from discrax.core.observers import STATS, Draws, Observer
 from discrax.core.statistics import RunningMoments
 from discrax.core.stochastic import steps_per_block
 from discrax.core.target import Target
-from discrax.sampling.fingerprint import codes_of, differences, surroundings
+from discrax.sampling.fingerprint import differences, surroundings
 from discrax.sampling.left_out import LeftOut, LeftOutKernel
 from discrax.sampling.phase import Done
 from discrax.sampling.plan import Plan
@@ -249,7 +249,7 @@ def _names_of_kept(target: Target, plan: Plan) -> Any:
     if not callable(plan.keep):
         return "x" if plan.keep == "draws" else None
     keep = plan.keep
-    shapes = jax.eval_shape(lambda x: keep(x), codes_of(target.space))
+    shapes = jax.eval_shape(lambda x: keep(x), plan.draw_of(target))
     leaves, structure = jax.tree.flatten(shapes)
     unknown = [leaf.dtype for leaf in leaves if np.dtype(leaf.dtype).kind not in "biufc"]
     if unknown:

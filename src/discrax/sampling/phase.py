@@ -158,6 +158,6 @@ def _select(chunk: Progress, keep: Callable[[Array], Any] | bool) -> Progress:
     return chunk._replace(handed=handed, compile_seconds=chunk.compile_seconds + more)
 
 
-def keep_each(codes: list[Array], keep: Callable[[Array], Any]) -> list[Any]:
-    """What a user keeps of the codes of every draw, (draw, chain, *shape), run by run."""
+def keep_each(codes: list[Any], keep: Callable[[Any], Any]) -> list[Any]:
+    """What a user keeps of the codes of every draw, (draw, chain, *shape), or of what observers have there, by run."""
     return [jax.vmap(jax.vmap(keep))(each) for each in codes]

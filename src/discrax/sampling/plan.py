@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, cast
 
 import equinox as eqx
+import jax
 from jaxtyping import Array
 
 from discrax.core.checks import yes_or_no
@@ -30,11 +31,16 @@ class Plan(NamedTuple):
     def check(self, target: Target, num_chains: int) -> None:
         """A ValueError or TypeError, in a sentence, if it makes no sense."""
         check_counts(num_chains, self.num_warmup, self.num_samples, self.thinning, self.chunk_size)
-        check_keep(self.keep, target.space)
+        draw = self.draw_of(target)
+        check_keep(self.keep, target.space, draw)
         yes_or_no("keep_warmup", self.keep_warmup)
         kept_warmup = self.num_warmup if self.keep_warmup else 0
         if self.in_memory:
-            check_run_memory(target.space, self.keep, num_chains, self.num_samples, kept_warmup)
+            check_run_memory(target.space, self.keep, num_chains, self.num_samples, kept_warmup, draw)
+
+    def draw_of(self, target: Target) -> Any:
+        """The shapes and types of what is handed over of a draw, before `keep`: its codes."""
+        return jax.ShapeDtypeStruct(target.space.shape, target.space.dtype)
 
     @property
     def observers(self) -> tuple[Observer, ...]:

@@ -59,7 +59,7 @@ def test_a_network_in_bif_has_the_law_that_is_written_there(tmp_path):
 def test_sampling_a_network_with_zeros_gives_its_marginals(tmp_path):
     graph = read_bif(write(tmp_path, "small.bif", BIF), evidence={"out": "yes"})
     result = dx.sample(jax.random.key(0), graph, "auto", num_chains=100, num_warmup=5, num_samples=200)
-    assert "gibbs, elimination" in str(result.report)
+    assert "auto chose gibbs, elimination without a pilot" in str(result.report)
     rain = np.array([0.7 * 0.8, 0.3 * 0.1])
     np.testing.assert_allclose(graph.marginals(result.draws)["rain"], rain / rain.sum(), atol=0.01)
     one_by_one = dx.sample(jax.random.key(0), graph, "gibbs", num_chains=4, num_warmup=0, num_samples=5)

@@ -203,6 +203,27 @@ def test_masses_are_found_by_name_and_results_are_saved(tmp_path):
 
 
 @pytest.mark.slow
+def test_what_a_function_keeps_is_that_of_the_draws_and_a_folder_goes_on_as_if_it_had_not_ended(tmp_path):
+    pytest.importorskip("zarr")
+    target, key = random_mixed(SPACES["binary"]), jax.random.key(3)
+    settings = {"num_chains": 3, "num_warmup": 60, "progress": False}
+    whole = sample_mixed(key, target, num_samples=40, **settings)
+    kept = sample_mixed(key, target, num_samples=40, keep=lambda x, z: {"sum": x.sum() * z}, **settings)
+    assert kept.draws is None
+    np.testing.assert_allclose(kept.kept["sum"], whole.draws.sum(-1) * whole.kept["z"], rtol=1e-5)
+    folder = tmp_path / "run"
+    assert sample_mixed(key, target, num_samples=25, folder=folder, **settings).num_draws == 25
+    longer = sample_mixed(key, target, num_samples=40, folder=folder, **settings)
+    np.testing.assert_array_equal(np.asarray(longer.draws), whole.draws)
+    np.testing.assert_array_equal(np.asarray(longer.kept["z"]), whole.kept["z"])
+    np.testing.assert_array_equal(np.asarray(longer.stats["diverging"]), whole.stats["diverging"])
+    np.testing.assert_array_equal(np.asarray(dx.load(folder).kept["z"]), whole.kept["z"])
+    for other in ({"discrete_steps": 2}, {"continuous": BLOCKS["mala"]()}, {"init_values": np.float32(1)}):
+        with pytest.raises(ValueError, match="must be the one that is asked for, but it has another"):
+            sample_mixed(key, target, num_samples=40, folder=folder, **settings | other)
+
+
+@pytest.mark.slow
 def test_what_is_given_is_not_tuned():
     target, block = random_mixed(SPACES["binary"]), BLOCKS["hmc"]()
     result = sample_mixed(
@@ -283,6 +304,10 @@ def test_bad_runs_are_sentences(as_a_user, monkeypatch):
         sample_quickly(target, dx.samplers.gibbs(scan="chromatic"))
     with pytest.raises(TypeError, match="continuous must be 'nuts'"):
         sample_quickly(target, "pas", 3)
+    with pytest.raises(ValueError, match="keep is 'draws' or a function of the codes and of z, but got 'moments'"):
+        sample_quickly(target, keep="moments")
+    with pytest.raises(ValueError, match="keep must be a function that JAX can trace, but on codes of shape"):
+        sample_quickly(target, keep=lambda x: x)
     walled = dx.Mixed(discrete=dx.Binary(3), continuous=(), log_prob=lambda e, z: jnp.log(e[0]) - z**2)
     assert sample_quickly(walled, "gibbs", BLOCKS["mala"]()).draws[..., 0].all()  # starts are drawn until they can be
     barred = dx.Mixed(discrete=dx.Binary(3), continuous=(), log_prob=lambda e, z: jnp.log(z - 5) + 0 * e.sum())

@@ -221,6 +221,37 @@ def test_sites_that_numpyro_enumerates_are_left_alone():
         from_model(model)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("ratios", ["gradient", "exact"])
+def test_sites_that_numpyro_enumerates_are_summed_out_of_what_the_sampler_sees(ratios):
+    pytest.importorskip("funsor")
+    shares = jnp.array([0.5, 0.3, 0.2])
+
+    def model():
+        x = numpyro.sample("x", dist.Normal(0.0, 1.0))
+        with numpyro.plate("rows", 3):
+            on = numpyro.sample("on", dist.Bernoulli(0.3))
+        k = numpyro.sample("k", dist.Categorical(shares), infer={"enumerate": "parallel"})
+        numpyro.sample("y", dist.Normal(MEANS[k] * x + 0.8 * jnp.sum(on), 0.5), obs=3 * Y)
+
+    kernel = DiscraxGibbs(NUTS(model), num_steps=3, ratios=ratios)
+    mcmc = MCMC(kernel, num_warmup=150, num_samples=500, num_chains=30, chain_method="vectorized", progress_bar=False)
+    mcmc.run(jax.random.key(0))
+    draws = mcmc.get_samples(group_by_chain=True)
+    assert set(draws) == {"x", "on"}
+    x, many = np.linspace(-6, 6, 2001)[:, None, None], np.arange(4)[:, None]
+    off = 3 * Y - np.asarray(MEANS) * x - 0.8 * many
+    ways = np.array([1, 3, 3, 1]) * 0.3 ** np.arange(4) * 0.7 ** np.arange(3, -1, -1)
+    law = (np.exp(-(x**2) / 2 - 2 * off**2) * np.asarray(shares) * ways[:, None]).sum(axis=-1)
+    law /= law.sum()
+    exact = np.array([law.sum(axis=0) @ np.arange(4), (law * x[..., 0]).sum(), (law * x[..., 0] ** 2).sum()])
+    found = np.asarray(draws["on"]).sum(axis=-1), np.asarray(draws["x"]), np.asarray(draws["x"]) ** 2
+    of_chains = np.stack([each.mean(axis=1) for each in found], axis=-1)
+    errors = of_chains.std(axis=0, ddof=1) / np.sqrt(30)
+    assert np.abs((of_chains.mean(axis=0) - exact) / errors).max() < 4.5
+    assert errors.max() < 0.1
+
+
 def poisson():
     numpyro.sample("count", dist.Poisson(3.0))
 
