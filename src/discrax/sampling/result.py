@@ -18,7 +18,7 @@ from discrax.core.target import Target
 from discrax.diagnostics import SiteDiagnostics, Summary, diagnose
 from discrax.diagnostics.sites import diagnose_sites, pandas, site_names
 from discrax.diagnostics.weighted import are_equal, effective_weights, equal_draws, shares
-from discrax.sampling.auto import AutoReport
+from discrax.sampling.auto_report import AutoReport
 from discrax.sampling.folder import load_fields
 from discrax.sampling.left_out import title_of
 from discrax.sampling.stored import read_fields, write_fields
