@@ -1,6 +1,6 @@
 """Spike-and-slab regression in PyMC: `DiscraxStep` and `from_model` beside PyMC's own `BinaryGibbsMetropolis`.
 
-    python benchmarks/interop_pymc.py --draws 100
+    python benchmarks/interop_pymc.py
 
 200 columns, of which 10 matter, and 60 rows; the coefficients are integrated out:
 
@@ -17,9 +17,12 @@ which are about 1 and about 3 where the posteriors are the same.
 """
 
 import argparse
+import os
 import time
 import warnings
 from typing import Any
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # of small matrices; more would wait for each other, on the clock
 
 import jax
 import numpy as np
@@ -95,7 +98,7 @@ def effective(gamma: np.ndarray) -> np.ndarray:
 def main() -> None:
     """Runs them one after another and prints the table."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--draws", type=int, default=100)
+    parser.add_argument("--draws", type=int, default=300)
     parser.add_argument("--gradients", action="store_true", help="dmala too, whose gradient misleads it in this model")
     settings = parser.parse_args()
     model, draws = spike_and_slab(), settings.draws

@@ -137,8 +137,8 @@ class DiscraxGibbs(MCMCKernel):
         else:
             state = jax.vmap(begin)(rng_key, init_params)
             first = jax.tree.map(lambda leaf: leaf[0], state)
-        if isinstance(first.i, Tracer):  # chains that are drawn inside a transformation of JAX's cannot be looked at
-            return state
+        if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(first)):
+            return state  # chains that are drawn inside a transformation of JAX's cannot be looked at
         z, values = first.hmc_state.z, {name: first.z[name] for name in sites.names}
         if self._paired is not None:
             self._paired.check(self._density(model_args, kwargs, values), values, z)

@@ -26,7 +26,7 @@ from discrax.core.kernel import Kernel, State, rated_knob, replaced
 from discrax.core.metropolis import select
 from discrax.core.target import AppliedTarget, Target
 from discrax.interop.pymc_model import backend, block_of, conditional
-from discrax.samplers import build_kernel, get_sampler
+from discrax.samplers import build_kernel, get_sampler, gibbs
 from discrax.sampling.checks import check_gradient
 
 pm: Any = import_extra("pymc", "This adapter needs", "pymc")
@@ -75,7 +75,8 @@ class DiscraxStep(_steps.BlockedStep):
         vars: the variables to sample; by default, all discrete ones of the model.
         sampler: a name that `discrax samplers` lists, or a kernel. "gibbs" suits any model; those that follow
             gradients, such as "dmala" and "pas", suit models that are nearly linear in their discrete variables.
-        num_steps: of the sampler for each draw; by default, as many as there are sites.
+        num_steps: of the sampler for each draw; by default, as many as there are sites. Where it is a multiple of them,
+            "gibbs" takes them in turn, all of them in each draw; else at random.
         model: that of the context by default.
     """
 
@@ -157,7 +158,9 @@ class DiscraxStep(_steps.BlockedStep):
             )
         if self._kernel is None:
             target = replaced(self._target, params=tuple(map(jnp.asarray, others)))
-            kernel = build_kernel(self.sampler, target)
+            # A scan begins with the first site in every draw: it must come to the last one.
+            is_swept = self.sampler == "gibbs" and self.num_steps % self.block.space.num_sites == 0
+            kernel = build_kernel(gibbs("systematic") if is_swept else self.sampler, target)
             if not kernel.is_exact:
                 raise ValueError(f"A step method samples the model's own law, but {type(kernel).__name__} another one.")
             check_gradient(target, kernel)
