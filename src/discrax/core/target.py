@@ -31,7 +31,7 @@ from numpy.typing import ArrayLike
 from discrax.core.checks import describe, in_words, leaf_number
 from discrax.core.closures import capture
 from discrax.core.conditioning import freeze_sites, with_space
-from discrax.core.levels import at_level, bar_missing, is_level
+from discrax.core.levels import bar_missing, is_level
 from discrax.core.space import Space, check_space
 
 
@@ -383,17 +383,3 @@ def effective_ratios(target: Target, x: Integer[Array, "*shape"], ratios: Float[
         ratios = jnp.where(barred, -jnp.inf, ratios)
     ratios = ratios.reshape(space.num_sites, *ratios.shape[len(space.shape) :])
     return bar_missing(ratios, space.levels_at())
-
-
-def conditional_ratios(target: Target, x: Integer[Array, "*shape"], site: Int[Array, ""]) -> Float[Array, "..."]:
-    """Untempered exact log-ratios of one site: a scalar for two levels, else `(levels,)`."""
-    local, space = offered(target, LocalChanges), target.space
-    if local is not None:
-        return bar_missing(local.ratios_at(x, site), space.levels_at(site))
-    levels = jnp.arange(space.num_levels, dtype=space.dtype)
-    values = jax.vmap(lambda c: log_prob(target, x.reshape(-1).at[site].set(c).reshape(space.shape)))(levels)
-    here = x.reshape(-1)[site]
-    ratios = values - at_level(values, here)
-    if space.has_two_levels:
-        return jnp.where(here == 0, ratios[1], ratios[0])
-    return bar_missing(ratios, space.levels_at(site))

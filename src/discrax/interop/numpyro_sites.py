@@ -16,7 +16,6 @@ from discrax.core.target import (
     ExactRatios,
     FunctionTarget,
     Target,
-    conditional_ratios,
     effective_ratios,
     embedding_of,
     evaluate,
@@ -25,6 +24,7 @@ from discrax.core.target import (
 )
 from discrax.interop.multilinear import Choice, NotMultilinear, Table, multilinear
 from discrax.interop.variables import Variables
+from discrax.samplers.conditionals import conditional_ratios
 
 _SITES_TRIED = 64
 _WHAT = "discrax.interop.numpyro needs"

@@ -23,11 +23,11 @@ from discrax.core.checks import describe
 from discrax.core.kernel import Info, Kernel, State, scalar_info
 from discrax.core.levels import bar_missing, draw_levels
 from discrax.core.statistics import compensated_add
-from discrax.core.target import Layered, Target, Tempered, conditional_ratios, log_prob, temper
+from discrax.core.target import Layered, Target, Tempered, log_prob, temper
 from discrax.core.xla import materialised
 from discrax.samplers.balancing import unknown_name
 from discrax.samplers.chromatic import ChromaticGibbs
-from discrax.samplers.conditionals import redraw, start_scan
+from discrax.samplers.conditionals import conditional_ratios, redraw, start_scan
 from discrax.samplers.elimination import EliminationGibbs
 from discrax.samplers.elimination_plan import single_site_note
 
@@ -52,7 +52,7 @@ class Gibbs(Kernel):
         num_free = jnp.asarray(space.num_free, jnp.int32)
         pick = position if self.scan == "systematic" else random.integers(for_site, 1, num_free)[0]
         site, x = space.free_site(pick), state.x.reshape(-1)
-        ratios = conditional_ratios(target, state.x, site)
+        ratios = conditional_ratios(target, state.x, site, state.log_prob)
         word = random.words(for_level, 1)[0]
         new, change, is_invalid = redraw(word, space, x[site], ratios, temper(target, ratios))
         jump = space.distance(x[site], new)

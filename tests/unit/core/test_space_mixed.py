@@ -10,7 +10,8 @@ import pytest
 
 import discrax as dx
 from discrax.core.levels import bar_missing
-from discrax.core.target import conditional_ratios, effective_ratios, evaluate, exact_evaluation
+from discrax.core.target import effective_ratios, evaluate, exact_evaluation
+from discrax.samplers.conditionals import conditional_ratios
 
 from ..helpers import P_VALUE, chi_square_p_value
 

@@ -13,7 +13,6 @@ from discrax.core.target import (
     LocalChanges,
     RatioUpdates,
     bare,
-    conditional_ratios,
     effective_ratios,
     evaluate,
     evaluate_change,
@@ -21,6 +20,7 @@ from discrax.core.target import (
     offered,
     temper,
 )
+from discrax.samplers.conditionals import conditional_ratios
 
 from ..helpers import brute_force_ratios, one_hot
 

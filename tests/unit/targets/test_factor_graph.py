@@ -7,7 +7,7 @@ import pytest
 
 import discrax as dx
 from discrax.core.supports import tables_of
-from discrax.core.target import conditional_ratios
+from discrax.samplers.conditionals import conditional_ratios
 from discrax.targets import FactorGraph
 
 from ..helpers import brute_force_ratios

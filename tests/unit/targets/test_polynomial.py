@@ -9,7 +9,7 @@ import pytest
 
 import discrax as dx
 from discrax.core import sparse
-from discrax.core.target import conditional_ratios
+from discrax.samplers.conditionals import conditional_ratios
 from discrax.targets import Polynomial
 
 from ..helpers import brute_force_ratios, changed
