@@ -29,7 +29,9 @@ _LOCAL = {
     "DLMC": call("discrax.samplers:dlmc"),
 }
 _CLUSTERS = {name: call(f"discrax.samplers:{name}") for name in ("swendsen_wang", "wolff")}
-_STEPS = {"rwm": 20, "gibbs": 50, "block_gibbs": 100, "hamming_ball": 50, "lb": 10}  # of a draw; of others 4
+_STEPS = {  # of a draw on the lattice; of other local samplers 4
+    "rwm": 200, "gibbs": 4_096, "block_gibbs": 1_500, "hamming_ball": 50, "lb": 10, "gwg": 16, "dmala": 12,
+}  # fmt: skip
 # Clusters; what moves between few states only, or keeps the magnetisation; what is not exact.
 _NOT_LOCAL = (*_CLUSTERS, "global_flip", "swap", "swap_uniform", "dula")
 
