@@ -17,8 +17,6 @@ from discrax.core.target import evaluate, exact_evaluation
 from discrax.interop.numpyro import DiscraxGibbs, from_model, values_of
 from discrax.interop.numpyro_sites import find_sites
 
-pytestmark = pytest.mark.runs_long
-
 RNG = np.random.default_rng(0)
 MEANS, PAIRS, Y = jnp.asarray([-1.0, 0.5, 2.0]), jnp.asarray(RNG.normal(size=(3, 2))), 0.4
 
