@@ -4,11 +4,12 @@ What was compiled once is not compiled again: programs lie in `.pytest_cache`, w
 the next run find them. A fresh clone has none. DISCRAX_TESTS_COMPILED names another folder.
 
 Most of the time goes into compiling. Programs are compiled with little optimisation and by XLA's older writer of fused
-operations, which takes less than a third of the time and is as right. A module that compares programs bit for bit
-which only optimisation makes alike says `pytestmark = pytest.mark.optimised`: it is compiled as users' programs are.
-One that runs for longer than it compiles says `pytestmark = pytest.mark.runs_long`: somewhat optimised, still by the
-older writer, which takes a third less than either of the others. The choice is the module's, since its tests share
-fixtures, and holds for the programs that its tests start.
+operations, which takes less than a third of the time. That writer is not always right: by it chromatic Gibbs on a
+sparse chain of 140 sites leaves its law, which it keeps as users compile it (`invariance/test_many_sites.py`). A module
+that needs the newer writer, or compares programs bit for bit which only optimisation makes alike, says
+`pytestmark = pytest.mark.optimised`: it is compiled as users' programs are. One that runs for longer than it compiles
+says `pytestmark = pytest.mark.runs_long`: somewhat optimised, still by the older writer. The choice is the module's,
+since its tests share fixtures, and holds for the programs that its tests start.
 
 What a test costs depends on what others compiled before it, so many slow ones are found by measuring: `slow.txt` lists
 them.

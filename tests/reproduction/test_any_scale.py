@@ -15,7 +15,7 @@ from discrax.bench.plan.cell import Budget
 from discrax.bench.plan.printed import find_printed
 from discrax.bench.plan.suite import Size
 
-pytestmark = [pytest.mark.runs_long, pytest.mark.slow]
+pytestmark = [pytest.mark.optimised, pytest.mark.slow]  # runs for long
 
 WIDTH = 0.15
 

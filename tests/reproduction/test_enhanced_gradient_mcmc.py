@@ -12,7 +12,7 @@ from discrax.bench.execute.cells import run_cell
 from discrax.bench.papers.enhanced_gradient_mcmc.energy_models import ising
 from discrax.bench.plan.printed import find_printed
 
-pytestmark = [pytest.mark.slow, pytest.mark.runs_long]
+pytestmark = [pytest.mark.slow, pytest.mark.optimised]  # runs for long
 
 MARGINS = {
     ("NCG", 1): 0.15,

@@ -12,7 +12,7 @@ from discrax.bench.plan.cell import Budget, Cell, call
 from discrax.bench.plan.printed import printed_rows
 from discrax.bench.plan.suite import Size
 
-pytestmark = pytest.mark.runs_long
+pytestmark = pytest.mark.optimised  # steps of many sites take longer than compiling them
 
 
 class Sinks(PaperProbes):
