@@ -8,8 +8,8 @@ operations, which takes less than a third of the time. That writer is not always
 sparse chain of 140 sites leaves its law, which it keeps as users compile it (`invariance/test_many_sites.py`). A module
 that needs the newer writer, or compares programs bit for bit which only optimisation makes alike, says
 `pytestmark = pytest.mark.optimised`: it is compiled as users' programs are. One that runs for longer than it compiles
-says `pytestmark = pytest.mark.runs_long`: somewhat optimised, by the newer writer. The choice is the module's, since its
-tests share fixtures, and holds for the programs that its tests start.
+says `pytestmark = pytest.mark.runs_long`: somewhat optimised, by the newer writer. The choice is the module's, since
+its tests share fixtures, and holds for the programs that its tests start.
 
 What a test costs depends on what others compiled before it, so many slow ones are found by measuring: `slow.txt` lists
 them.
