@@ -167,7 +167,8 @@ def _one_task(number: int, task: str, about: str) -> Suite:
             yield from quadratic(task, value, effort)
 
     exhibits = _pair(number, about, (TASKS[task],), derive)
-    return suite(f"any-scale/table{number:02}", f"{about}; {WHICH}", *exhibits)(cells)
+    drawn = figure(f"ESS per 10,000 queries, {about}", "bars", only(task=task), metric="ESS_n", panels=(TASKS[task],))
+    return suite(f"any-scale/table{number:02}", f"{about}; {WHICH}", *exhibits, drawn)(cells)
 
 
 table02 = _one_task(2, "grid-ising", "Ising on a 20 x 20 grid")

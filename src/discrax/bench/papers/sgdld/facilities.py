@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from discrax.bench.plan.cell import Budget, Call, Cell, call
 from discrax.bench.plan.rows import Derive, Row, over_seeds, relabel
-from discrax.bench.plan.suite import Size, Table, suite
+from discrax.bench.plan.suite import Size, Table, figure, suite
 
 _COSTS = "discrax.bench.experiments.stochastic_costs"
 
@@ -126,6 +126,10 @@ _EXCESS = Table(
     "Percent above the cost of SGDLD on the same instance, mean and deviation over instances (negative: better)",
     "", 0, "excess", "excess", ("demands", "size"), rows=("sampler",), derive=_beside_sgdld,
 )  # fmt: skip
+_EXCESSES = figure(
+    "Percent above the cost of SGDLD on the same instance (negative: better)",
+    "bars", _beside_sgdld, metric="excess", panels=("demands", "size"), logy=False, ylabel="percent above SGDLD",
+)  # fmt: skip
 _COST = Table(
     "Expected cost by law of demands", "", 0, "cost", "cost", ("demands", "size"), rows=("sampler",), derive=over_seeds
 )
@@ -143,6 +147,7 @@ _COST = Table(
         compares=False,
     ),
     _EXCESS,
+    _EXCESSES,
     _COST,
     Table(
         "Seconds (in the lines of Gurobi ours is HiGHS)",
@@ -164,6 +169,7 @@ def table01(size: Size) -> Iterator[Cell]:
     "sgdld/orlib",
     "facilities before demands are known: the OR-Library's instances, costs over 100; not in print",
     _EXCESS,
+    _EXCESSES,
     _COST,
 )
 def orlib(size: Size) -> Iterator[Cell]:
