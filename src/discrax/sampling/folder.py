@@ -237,7 +237,9 @@ def _open_arrays(path: Path, group: str, first: int, filled: int, kept: Any) -> 
     if not filled or not folder.exists():
         return None
     opened = import_zarr().open_group(folder, mode="r")
-    names = sorted(set(opened) - {*jax.tree.leaves(kept), "x"})
+    # Not `set(opened)`: a kill may leave a half-written file, of which Zarr would warn.
+    written = {part.parent.name for part in folder.glob("*/zarr.json")}
+    names = sorted(written - {*jax.tree.leaves(kept), "x"})
     stats = {name: StoredArray(opened[name], first, filled) for name in names}
     return (
         (stats,) if kept is None else (stats, jax.tree.map(lambda name: StoredArray(opened[name], first, filled), kept))

@@ -166,6 +166,15 @@ def test_a_half_written_file_costs_a_chunk_at_most(tmp_path, whole, count):
 # --- going on ---
 
 
+def test_a_file_that_a_kill_left_among_the_arrays_is_not_read(tmp_path, whole):
+    sample(tmp_path / "run")
+    (tmp_path / "run" / "arrays" / "draws" / "zarr.0fbd4c05.partial").write_text("{")
+    found = dx.load(tmp_path / "run")
+    assert found.stats.keys() == whole.stats.keys()
+    np.testing.assert_array_equal(found.draws, whole.draws)
+
+
+
 def test_a_finished_run_is_returned_and_a_longer_one_extends_it(tmp_path, monkeypatch, whole):
     sample(tmp_path, keep_warmup=True, num_samples=15)
     with monkeypatch.context() as patch:
