@@ -174,7 +174,6 @@ def test_a_file_that_a_kill_left_among_the_arrays_is_not_read(tmp_path, whole):
     np.testing.assert_array_equal(found.draws, whole.draws)
 
 
-
 def test_a_finished_run_is_returned_and_a_longer_one_extends_it(tmp_path, monkeypatch, whole):
     sample(tmp_path, keep_warmup=True, num_samples=15)
     with monkeypatch.context() as patch:
