@@ -4,6 +4,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any
 
 from discrax.voice import is_silent
@@ -13,14 +14,18 @@ _SECONDS_APART = 10.0
 
 def is_drawn(progress: bool | None) -> bool:
     """Whether a bar is drawn: as asked, else in terminals and notebooks, where it can be drawn over."""
+    is_notebook = "ipykernel" in sys.modules
+    if is_notebook and find_spec("ipywidgets") is None:
+        return False  # rich needs it there, and warns above every bar
     if progress is not None:
         return progress
-    return not is_silent() and not os.environ.get("CI") and (sys.stderr.isatty() or "ipykernel" in sys.modules)
+    return not is_silent() and not os.environ.get("CI") and (sys.stderr.isatty() or is_notebook)
 
 
 def plain_lines(progress: bool | None) -> "PlainLines | None":
     """What speaks where no bar is drawn; None where nobody asked, or is to be disturbed, or where there is a bar."""
-    return PlainLines() if progress is None and not is_silent() and not is_drawn(progress) else None
+    is_wanted = not is_silent() if progress is None else progress
+    return PlainLines() if is_wanted and not is_drawn(progress) else None
 
 
 class PlainLines:

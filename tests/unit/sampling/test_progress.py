@@ -8,7 +8,8 @@ import pytest
 
 import discrax
 from discrax import targets
-from discrax.sampling.progress import PlainLines, ProgressBar, is_drawn
+from discrax.sampling import progress
+from discrax.sampling.progress import PlainLines, ProgressBar, is_drawn, plain_lines
 
 from ..helpers import OneFlip
 
@@ -21,6 +22,7 @@ class Terminal:
 def in_a_terminal(monkeypatch, ci: str | None = None) -> None:
     monkeypatch.setattr(sys, "stderr", Terminal())
     monkeypatch.delenv("CI", raising=False)
+    monkeypatch.delitem(sys.modules, "ipykernel", raising=False)
     if ci is not None:
         monkeypatch.setenv("CI", ci)
 
@@ -28,6 +30,16 @@ def in_a_terminal(monkeypatch, ci: str | None = None) -> None:
 def test_shown_in_a_terminal(monkeypatch):
     in_a_terminal(monkeypatch)
     assert is_drawn(None)
+
+
+@pytest.mark.parametrize("has_widgets", [True, False])
+def test_a_notebook_without_widgets_has_lines(monkeypatch, has_widgets):
+    in_a_terminal(monkeypatch)
+    monkeypatch.setitem(sys.modules, "ipykernel", sys)
+    monkeypatch.setattr(progress, "find_spec", lambda name: object() if has_widgets else None)
+    assert is_drawn(True) is has_widgets
+    assert (plain_lines(True) is None) is has_widgets
+    assert plain_lines(False) is None
 
 
 def test_not_shown_in_ci(monkeypatch):
