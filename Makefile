@@ -36,6 +36,7 @@ bench: $(INSTALLED)
 # link, anchor or image ends it.
 docs: $(INSTALLED)
 	$(BIN)/pytest -n 2 --dist worksteal -m docs tests/docs/test_examples.py
+	rm -rf .cache/mkdocs-jupyter  # what tutorials printed before the library changed
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 $(INSTALLED): pyproject.toml
@@ -45,4 +46,4 @@ $(INSTALLED): pyproject.toml
 	touch $(INSTALLED)
 
 clean:
-	rm -rf $(VENV) build dist site .pytest_cache
+	rm -rf $(VENV) build dist site .cache .pytest_cache
