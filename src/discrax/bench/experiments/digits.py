@@ -16,7 +16,7 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float, Int, Integer
 
-from discrax.bench.experiments.data import cache_folder
+from discrax.bench.experiments.models import rbm_from_cache
 from discrax.bench.experiments.multimodal import draw, timing_of, trips_of
 from discrax.bench.experiments.training import pixels
 from discrax.bench.plan.cell import Cell
@@ -64,19 +64,12 @@ def digits(data: str) -> Digits:
 
 def machine(data: str, num_hidden: int, num_epochs: int, num_gibbs: int = 10, seed: int = 0) -> Target:
     """Trained by persistent chains on all digits; kept for the next time."""
-    kept = cache_folder() / f"digits-{data}-{num_hidden}-{num_epochs}-{num_gibbs}-{seed}.npz"
-    if not kept.exists():
-        found = train_rbm(
-            jax.random.key(seed),
-            digits(data).rows,
-            num_hidden,
-            num_gibbs=num_gibbs,
-            num_epochs=num_epochs,
-            persistent=True,
-            progress=False,
-        )
-        found.save(kept)
-    return RBM.load(kept)
+
+    def train() -> RBM:
+        settings: dict[str, Any] = {"num_gibbs": num_gibbs, "num_epochs": num_epochs, "persistent": True}
+        return train_rbm(jax.random.key(seed), digits(data).rows, num_hidden, **settings, progress=False)
+
+    return rbm_from_cache(f"digits-{data}-{num_hidden}-{num_epochs}-{num_gibbs}-{seed}", train)
 
 
 def from_images(target: Target, seed: int, num_chains: int, data: str) -> Array:

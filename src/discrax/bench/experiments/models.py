@@ -1,5 +1,8 @@
 """Targets that several papers sample from, by their settings. All are drawn from a seed."""
 
+from collections.abc import Callable
+from typing import Any
+
 import jax
 import numpy as np
 
@@ -38,14 +41,20 @@ def mnist_rbm(num_hidden: int, num_images: int | None = None, num_gibbs: int = 1
     return trained_rbm("mnist", 2, num_hidden, num_images, num_gibbs, seed)
 
 
+def rbm_from_cache(name: str, train: Callable[[], Any], family: Any = targets.RBM) -> Target:
+    """The machine of this name in the cache folder, trained first where it is not there."""
+    kept = cache_folder() / f"{name}.npz"
+    if not kept.exists():
+        train().save(kept)
+    return family.load(kept)
+
+
 def trained_rbm(
     name: str, num_levels: int, num_hidden: int, num_images: int | None, num_gibbs: int, seed: int
 ) -> Target:
     """An RBM trained on images of the user's, from the cache folder where it is there."""
-    family = targets.RBM if num_levels == 2 else targets.CategoricalRBM
-    count = "all" if num_images is None else num_images
-    kept = cache_folder() / f"rbm-{name}-{num_levels}-{num_hidden}-{count}-{num_gibbs}-{seed}.npz"
-    if not kept.exists():
+
+    def train() -> Any:
         from discrax.learn import train_rbm
 
         rng = np.random.default_rng(seed)
@@ -54,6 +63,8 @@ def trained_rbm(
             codes = (rng.random(pixels.shape) < pixels / 255).astype(np.int8)
         else:
             codes = (pixels.astype(np.int32) * num_levels // 256).astype(np.int8)
-        model = train_rbm(jax.random.key(seed), codes, num_hidden, num_levels=num_levels, num_gibbs=num_gibbs)
-        model.save(kept)
-    return family.load(kept)
+        return train_rbm(jax.random.key(seed), codes, num_hidden, num_levels=num_levels, num_gibbs=num_gibbs)
+
+    count = "all" if num_images is None else num_images
+    family = targets.RBM if num_levels == 2 else targets.CategoricalRBM
+    return rbm_from_cache(f"rbm-{name}-{num_levels}-{num_hidden}-{count}-{num_gibbs}-{seed}", train, family)
