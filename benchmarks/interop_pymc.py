@@ -1,15 +1,19 @@
 """Spike-and-slab regression in PyMC: `DiscraxStep` and `from_model` beside PyMC's own `BinaryGibbsMetropolis`.
 
-    python benchmarks/interop_pymc.py
+    python benchmarks/interop_pymc.py                 both problems
+    python benchmarks/interop_pymc.py sampled         one of them: sampled, integrated
 
-200 columns, of which 10 matter, and 60 rows; the coefficients are integrated out:
+200 columns, of which 10 matter. In the first, which is that of benchmarks/interop_numpyro.py, the coefficients are
+sampled, in the second they are integrated out:
 
-    gamma_j ~ Bernoulli(0.05)        y | gamma ~ Normal(0, I + 4 X diag(gamma) X')
+    sampled      gamma_j ~ Bernoulli(share), s_j ~ Normal(0, 1)      y ~ Normal(X (gamma * s), noise)     100 rows
+    integrated   gamma_j ~ Bernoulli(0.05)                           y ~ Normal(0, I + 4 X diag(gamma) X')  60 rows
 
-Printed for each sampler: effective draws per second of the inclusion indicators whose probability is neither below 2
-nor above 98 per cent (the median and the least of them; seconds of the processor, of all its cores, spent on drawing
-alone, after tuning and compiling), and how far the inclusion probabilities are from those of the longest run: the root
-mean square and the largest of the differences in standard errors, z, where p is that of both runs together,
+NUTS has the continuous variables that the step named has not. Printed for each sampler: effective draws per second of
+the inclusion indicators whose probability is neither below 2 nor above 98 per cent (the median and the least of them;
+seconds of the processor, of all its cores, spent on drawing alone, after tuning and compiling), and how far the
+inclusion probabilities are from those of the longest run: the root mean square and the largest of the differences in
+standard errors, z, where p is that of both runs together,
 
     z = (p_1 - p_2) / sqrt(p (1 - p) (1 / ESS_1 + 1 / ESS_2))
 
@@ -37,19 +41,34 @@ from discrax.core.observers import Draws  # noqa: E402
 from discrax.extend import Run  # noqa: E402
 from discrax.interop.pymc import DiscraxStep, from_model, values_of  # noqa: E402
 
-ROWS, COLUMNS, MATTER = 60, 200, 10
+COLUMNS, MATTER = 200, 10
 
 
-def spike_and_slab(seed: int = 0) -> pm.Model:
-    """The model, with data of its own."""
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(ROWS, COLUMNS))
-    beta = np.zeros(COLUMNS)
-    beta[:MATTER] = rng.choice([-1, 1], MATTER) * np.linspace(0.3, 1.5, MATTER)
-    y = X @ beta + rng.normal(size=ROWS)
+def regression_data(rows: int, least: float) -> tuple[np.ndarray, np.ndarray]:
+    """Columns of standard normal numbers, of which the first few matter."""
+    rng = np.random.default_rng(0)
+    X, slopes = rng.normal(size=(rows, COLUMNS)), np.zeros(COLUMNS)
+    slopes[:MATTER] = np.linspace(least, 1.5, MATTER) * rng.choice([-1, 1], MATTER)
+    return X, X @ slopes + rng.normal(size=rows)
+
+
+def sampled() -> pm.Model:
+    """The regression whose coefficients are sampled."""
+    X, y = regression_data(100, 0.4)
+    with pm.Model() as model:
+        share, noise = pm.Beta("share", 1.0, 9.0), pm.HalfNormal("noise", 2.0)
+        gamma: Any = pm.Bernoulli("gamma", share, shape=COLUMNS)
+        slope: Any = pm.Normal("slope", 0.0, 1.0, shape=COLUMNS)
+        pm.Normal("y", X @ (gamma * slope), noise, observed=y)
+    return model
+
+
+def integrated() -> pm.Model:
+    """The one whose coefficients are integrated out."""
+    X, y = regression_data(60, 0.3)
     with pm.Model() as model:
         gamma: Any = pm.Bernoulli("gamma", 0.05, shape=COLUMNS)
-        pm.MvNormal("y", mu=np.zeros(ROWS), cov=np.eye(ROWS) + 4 * (X * gamma) @ X.T, observed=y)
+        pm.MvNormal("y", mu=np.zeros(60), cov=np.eye(60) + 4 * (X * gamma) @ X.T, observed=y)
     return model
 
 
@@ -95,20 +114,48 @@ def effective(gamma: np.ndarray) -> np.ndarray:
     return np.minimum(np.array(ess), gamma.shape[0] * gamma.shape[1])
 
 
-def main() -> None:
-    """Runs them one after another and prints the table."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--draws", type=int, default=300)
-    parser.add_argument("--gradients", action="store_true", help="dmala too, whose gradient misleads it in this model")
-    settings = parser.parse_args()
-    model, draws = spike_and_slab(), settings.draws
+def of_sampled(draws: int, gradients: bool) -> dict[str, tuple[np.ndarray, float]]:
+    """Draws of the regression whose coefficients are sampled."""
+    model = sampled()
+    return {
+        '`DiscraxStep(pairs={"gamma": "slope"})`': by_pymc(
+            model, lambda: DiscraxStep(pairs={"gamma": "slope"}), draws, 500
+        ),
+        "`DiscraxStep()`": by_pymc(model, DiscraxStep, draws, 500),
+        "`BinaryGibbsMetropolis`": by_pymc(model, lambda: [pm.BinaryGibbsMetropolis([model["gamma"]])], draws, 500),
+    }
+
+
+def of_integrated(draws: int, gradients: bool) -> dict[str, tuple[np.ndarray, float]]:
+    """Draws of the one whose coefficients are integrated out; with dmala too, whose gradient misleads it here."""
+    model, draws = integrated(), draws // 5
     found = {
         "`DiscraxStep()`": by_pymc(model, DiscraxStep, 2 * draws, 5),
         "`BinaryGibbsMetropolis`": by_pymc(model, lambda: pm.BinaryGibbsMetropolis([model["gamma"]]), draws, 5),
     }
-    if settings.gradients:
+    if gradients:
         found['`DiscraxStep(sampler="dmala")`'] = by_pymc(model, lambda: DiscraxStep(sampler="dmala"), draws, 50)
         found["dmala, 4 chains of `from_model`"] = by_discrax(model, draws, 500)
+    return found
+
+
+PROBLEMS = {"sampled": of_sampled, "integrated": of_integrated}
+
+
+def main() -> None:
+    """Runs them one after another and prints the tables."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("problems", nargs="*", default=list(PROBLEMS), help=", ".join(PROBLEMS))
+    parser.add_argument("--draws", type=int, default=1500)
+    parser.add_argument("--gradients", action="store_true", help="dmala too, where coefficients are integrated out")
+    settings = parser.parse_args()
+    for problem in settings.problems:
+        print(f"\n{problem}")
+        compare(PROBLEMS[problem](settings.draws, settings.gradients))
+
+
+def compare(found: dict[str, tuple[np.ndarray, float]]) -> None:
+    """Prints the table of one problem."""
     for name, (gamma, seconds) in found.items():
         print(name, gamma.shape, f"{seconds:.1f} s", f"{gamma.sum(-1).mean():.2f} in the model on average")
     ess = {name: effective(gamma) for name, (gamma, _) in found.items()}

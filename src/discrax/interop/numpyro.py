@@ -29,8 +29,8 @@ from discrax.core.extras import import_extra
 from discrax.core.kernel import Info, Kernel, State, rated_knob, reevaluate
 from discrax.core.target import FunctionTarget, Target, embedding_of
 from discrax.interop import pairs as in_pairs
-from discrax.interop.numpyro_pairs import Paired, find_pairs
 from discrax.interop.numpyro_sites import OneByOne, Sites, find_sites, is_first_order_far, latent_trace
+from discrax.interop.paired import Paired, find_pairs
 from discrax.samplers import build_kernel
 
 _RATIOS = ("auto", "gradient", "exact")
@@ -112,7 +112,7 @@ class DiscraxGibbs(MCMCKernel):
         self.num_steps = whole("num_steps", num_steps, least=1)
         self.inner_every = whole("inner_every", inner_every, least=1)
         self._sites: Sites | None = None
-        self._paired: Paired | None = None
+        self._paired: Paired[Sites] | None = None
 
     @property
     def model(self) -> Callable:
@@ -141,7 +141,7 @@ class DiscraxGibbs(MCMCKernel):
             return state  # chains that are drawn inside a transformation of JAX's cannot be looked at
         z, values = first.hmc_state.z, {name: first.z[name] for name in sites.names}
         if self._paired is not None:
-            self._paired.check(self._density(model_args, kwargs, values), values, z)
+            self._paired.check(self._density(model_args, kwargs, values), z)
         if self._sites is not None and self.ratios == "auto" and self._has_form:
             far = jax.jit(lambda z, v, x: is_first_order_far(self._target(model_args, self._given(kwargs, v), z), x))
             self._has_form = not bool(far(z, values, first.chain.x))
@@ -192,7 +192,12 @@ class DiscraxGibbs(MCMCKernel):
         return lambda mine, z: -self._potential(args, kwargs, {**values, **mine}, z)
 
     def _law(self, args: tuple, kwargs: dict, values: Mapping[str, Array], z: Any) -> Any:
-        return () if self._paired is None else self._paired.law(self._density(args, kwargs, values), z)
+        paired = self._paired
+        if paired is None:
+            return ()
+        log_density = self._density(args, kwargs, values)
+        odds = paired.sites.odds(lambda mine: log_density(mine, paired.without(z)))
+        return in_pairs.expand(paired.density(log_density, z), odds)
 
     def _finds_form(self, args: tuple, kwargs: dict, z: Any) -> bool:
         assert self._sites is not None

@@ -66,6 +66,12 @@ class Sites(Variables):
             )
         return OneByOne(function=lambda e: log_density(self.values(_codes_of(e, space))).astype(e.dtype), space=space)
 
+    def odds(self, log_density: Callable[[dict[str, Array]], Array]) -> Float[Array, " n"]:
+        """The log-odds of value 1 of indicators by their log-density, each where all others are 0."""
+        target = self.target(log_density, self.has_form(log_density))
+        x = jnp.zeros(target.space.shape, target.space.dtype)
+        return effective_ratios(target, x, evaluate(target, x).ratios).reshape(x.shape[0], -1)[:, -1]
+
 
 def is_first_order_far(target: Target, x: Integer[Array, " n"]) -> Bool[Array, ""]:
     """Whether most log-ratios from the gradient at a state are further than 1 from the exact ones, at some sites."""

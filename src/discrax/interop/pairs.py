@@ -15,8 +15,12 @@ g_j. With m = c + b + Hu and K = L + D, the log-odds of g_j = 1, without s_j, ar
     odds_j = a_j - c_j^2 / (2 L_j) + log(L_j / K_j) / 2 + m_j^2 / (2 K_j)
 
 One flip is chosen among all by the weights w_j = sigmoid((1 - 2 g_j) odds_j), and accepted with probability
-min(1, Z / Z'), Z = sum_j w_j: the weights are balanced, so the odds cancel. That is reversible for f~. The end of
-several such steps is accepted by (f - f~)' - (f - f~), which is 0 where f is of second order (a Gaussian regression).
+min(1, Z / Z'), Z = sum_j w_j: the weights are balanced, so the odds cancel. That is reversible for f~, and so it is to
+draw all coefficients anew between two equal numbers of such steps, from
+
+    s | g ~ Normal(M^-1 (c + g * b), M^-1),    M = diag(L + g * D) - diag(g) H diag(g)
+
+The end of it all is accepted by (f - f~)' - (f - f~), which is 0 where f is of second order (a Gaussian regression).
 """
 
 from collections.abc import Callable
@@ -24,6 +28,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from discrax.core import random
@@ -101,15 +106,34 @@ def flip(law: PairLaw, here: Pairs, key: PRNGKeyArray, waits: Vector, noise: Arr
     return select(decision.is_accepted, there, here)
 
 
+def redraw(law: PairLaw, here: Pairs, noise: Vector) -> Pairs:
+    """All coefficients anew, by f~ given g; none where M has no Cholesky factor."""
+    g = here.g
+    precision = jnp.diag(law.off + g * (law.on - law.off)) - g[:, None] * law.h * g
+    root = jnp.linalg.cholesky(precision)
+    half = solve_triangular(root, law.c + g * law.b, lower=True)
+    s = solve_triangular(root, half + noise, lower=True, trans="T")
+    return select(jnp.all(jnp.isfinite(s)), arrive(law, g, s, law.h @ (g * s)), here)
+
+
 def move(
-    key: PRNGKeyArray, f: LogDensity, law: PairLaw, g: Vector, s: Vector, num_steps: int
+    key: PRNGKeyArray, f: LogDensity, law: PairLaw, g: Vector, s: Vector, num_steps: int, redraws: bool = False
 ) -> tuple[Vector, Vector, Decision]:
-    """Steps by f~, whose end is accepted or not by f."""
-    for_sites, for_values, for_flips, for_end = random.split(key, 4)
-    waits = -jnp.log(random.uniform(for_sites, num_steps * len(g))).reshape(num_steps, -1)
-    chosen = random.split(for_flips, num_steps), waits, random.normal(for_values, num_steps)
-    start = arrive(law, g, s, law.h @ (g * s))
-    end, _ = jax.lax.scan(lambda here, each: (flip(law, here, *each), None), start, chosen)
+    """Flips by f~, with all coefficients drawn anew half way if asked for; what comes out is accepted or not by f."""
+    for_sites, for_values, for_flips, for_end, for_redraw = random.split(key, 5)
+    parts = 2 if redraws else 1
+    num_steps = -(-num_steps // parts)
+    chosen = (
+        random.split(for_flips, parts * num_steps).reshape(parts, num_steps),
+        -jnp.log(random.uniform(for_sites, parts * num_steps * len(g))).reshape(parts, num_steps, -1),
+        random.normal(for_values, parts * num_steps).reshape(parts, num_steps),
+    )
+    end = arrive(law, g, s, law.h @ (g * s))
+    for part in range(parts):
+        if part:
+            end = redraw(law, end, random.normal(for_redraw, len(g)))
+        these = jax.tree.map(lambda each, part=part: each[part], chosen)
+        end, _ = jax.lax.scan(lambda here, each: (flip(law, here, *each), None), end, these)
     by_law = law.log_density(end.g, end.s) - law.log_density(g, s)
     decision = decide(for_end, f(end.g, end.s) - f(g, s), -by_law)
     g, s = select(decision.is_accepted, (end.g, end.s), (g, s))

@@ -10,6 +10,7 @@
 Both read the model through PyTensor's JAX backend, with a gradient by the discrete variables: see `pymc_model`.
 """
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -26,6 +27,7 @@ from discrax.core.kernel import Kernel, State, rated_knob, replaced
 from discrax.core.metropolis import select
 from discrax.core.target import AppliedTarget, Target
 from discrax.interop.pymc_model import backend, block_of, conditional
+from discrax.interop.pymc_pairs import PairsOfModel
 from discrax.samplers import build_kernel, get_sampler, gibbs
 from discrax.sampling.checks import check_gradient
 
@@ -77,11 +79,20 @@ class DiscraxStep(_steps.BlockedStep):
             gradients, such as "dmala" and "pas", suit models that are nearly linear in their discrete variables.
         num_steps: of the sampler for each draw; by default, as many as there are sites. Where it is a multiple of them,
             "gibbs" takes them in turn, all of them in each draw; else at random.
+        pairs: `{"included": "slope"}` where the model has the indicators `included` as a factor of the coefficients
+            `slope`, of the same shape. This step has both then: by `num_steps` informed flips of an indicator with
+            its coefficient integrated out, and all coefficients drawn anew half way, accepted by the model at the
+            end; `sampler` has the other discrete variables.
         model: that of the context by default.
     """
 
     name = "discrax"
-    stats_dtypes_shapes: ClassVar[dict] = {"tune": (bool, []), "accept": (np.float64, []), "jump": (np.float64, [])}
+    stats_dtypes_shapes: ClassVar[dict] = {
+        "tune": (bool, []),
+        "accept": (np.float64, []),
+        "jump": (np.float64, []),
+        "pairs_accept": (np.float64, []),
+    }
 
     def __init__(
         self,
@@ -89,16 +100,22 @@ class DiscraxStep(_steps.BlockedStep):
         *,
         sampler: str | Kernel = "gibbs",
         num_steps: int | None = None,
+        pairs: Mapping[str, str] | None = None,
         model: Any = None,
         rng: Any = None,
         **of_pymc: Any,
     ):
         self.model = _checked(model)
         self.variables = _chosen(self.model, vars)
-        self.vars = [self.model.rvs_to_values[variable] for variable in self.variables]
         self.block = block_of(self.model, self.variables)
-        self.others = [value.name for value in self.model.value_vars if value not in self.vars]
+        names = set(self.block.names)
         num_steps = self.block.space.num_sites if num_steps is None else num_steps
+        self.pairs = PairsOfModel(self.model, pairs, self.block) if pairs else None
+        if self.pairs is not None:
+            self.block, names = self.pairs.rest, names.union(self.pairs.names)
+            self.variables = [self.model[name] for name in self.block.names]
+        self.vars = [value for value in self.model.value_vars if value.name in names]
+        self.others = [value.name for value in self.model.value_vars if value.name not in self.block.names]
         self.sampler, self.num_steps = sampler, whole("num_steps", num_steps, least=1)
         if isinstance(sampler, str):
             get_sampler(sampler)
@@ -119,22 +136,24 @@ class DiscraxStep(_steps.BlockedStep):
     def step(self, point: dict[str, np.ndarray]) -> tuple[dict[str, np.ndarray], list[dict[str, Any]]]:
         """The point with other values of the variables, and what happened."""
         backend()
+        stats = {"tune": self.tune, "accept": np.nan, "jump": 0.0, "pairs_accept": np.nan}
         with jax.enable_x64(True):
-            others = tuple(np.asarray(point[name]) for name in self.others)
-            kernel = self._ready(others)
-            bits = self.rng.integers(2**32, size=2, dtype=np.uint32)
-            x, self._memory, accept, jump = _advance(
-                self._target,
-                kernel,
-                others,
-                self.block.codes(point),
-                self._memory,
-                bits,
-                np.array(self.tune),
-                self.num_steps,
-            )
-            stats = {"tune": self.tune, "accept": float(accept), "jump": float(jump)}
-        return {**point, **self.block.values(np.asarray(x))}, [stats]
+            if self.pairs is not None:
+                values, accept, jump = self.pairs.move(point, self._bits(), self.num_steps)
+                point = {**point, **{name: np.asarray(value) for name, value in values.items()}}
+                stats |= {"pairs_accept": float(accept), "jump": float(jump)}
+            if self.block.names:
+                others = tuple(np.asarray(point[name]) for name in self.others)
+                kernel, codes, is_tuning = self._ready(others), self.block.codes(point), np.array(self.tune)
+                x, self._memory, accept, jump = _advance(
+                    self._target, kernel, others, codes, self._memory, self._bits(), is_tuning, self.num_steps
+                )
+                point = {**point, **self.block.values(np.asarray(x))}
+                stats |= {"accept": float(accept), "jump": stats["jump"] + float(jump)}
+        return point, [stats]
+
+    def _bits(self) -> UInt32[np.ndarray, "2"]:
+        return self.rng.integers(2**32, size=2, dtype=np.uint32)
 
     def stop_tuning(self) -> None:
         """The scale is from now on the mean of its path."""

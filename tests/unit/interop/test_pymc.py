@@ -19,10 +19,12 @@ with warnings.catch_warnings():  # of PyMC's friends, when they are imported
     import cloudpickle
     import pytensor.tensor as pt
 
-    from discrax.interop import pymc_model
+    from discrax.interop import pairs, pymc_model
     from discrax.interop.pymc import DiscraxStep, from_model, values_of
 
     pymc_model.backend()
+
+from .five_columns import X, Y, exact_means
 
 pytestmark = [
     pytest.mark.filterwarnings(f"ignore::{kind}") for kind in ("FutureWarning", "DeprecationWarning", "UserWarning")
@@ -166,6 +168,53 @@ def test_a_step_tunes_freezes_and_travels_to_other_processes():
         assert stats["tune"] is not stops
     assert scales[0] != scales[1]
     assert scales[2] == scales[3]
+
+
+def regression(elsewhere=0.0):
+    with pm.Model() as model:
+        on, slope = pm.Bernoulli("on", 0.3, shape=5), pm.Normal("slope", 0, 1.5, shape=5)
+        coin = pm.Bernoulli("coin", 0.4)
+        pm.Potential("elsewhere", elsewhere * slope[0] * on[1])
+        pm.Normal("y", X @ (on * slope) + 0.3 * coin, 1.0, observed=Y)
+    return model
+
+
+def far_from_exact(step, num_draws=4000):
+    """The largest distance of the means of indicators and coin from those of the posterior."""
+    point, draws = step.model.initial_point(), []
+    for _ in range(num_draws):
+        point, (stats,) = step.step(point)
+        draws.append([*point["on"], point["coin"]])
+        assert stats["pairs_accept"] > 0.99
+    return np.abs(np.mean(draws, axis=0) - exact_means()).max()
+
+
+@pytest.mark.slow
+def test_pairs_have_the_posterior_without_nuts():
+    step = DiscraxStep(model=regression(), pairs={"on": "slope"}, num_steps=6, rng=1)
+    assert [value.name for value in step.vars] == ["on", "slope", "coin"]
+    assert far_from_exact(cloudpickle.loads(cloudpickle.dumps(step))) < 0.03
+
+
+@pytest.mark.slow
+def test_pairs_that_keep_their_first_coefficients_have_another(monkeypatch):
+    monkeypatch.setattr(pairs, "flip", lambda law, here, *_: pairs.arrive(law, 1 - here.g, here.s, here.field))
+    step = DiscraxStep(model=regression(), pairs={"on": "slope"}, num_steps=6, rng=1)
+    assert far_from_exact(step, 300) > 0.1
+
+
+@pytest.mark.parametrize(
+    ("elsewhere", "given", "sentence"),
+    [
+        (0.0, {"of": "slope"}, "the discrete sites 'on', 'coin' and the continuous ones 'slope', and got"),
+        (0.0, {"coin": "slope"}, r"one coefficient, but 'coin' has the shape \(\) and 'slope' \(5,\)"),
+        (1.0, {"on": "slope"}, r"as in on . slope, but the log-density is up to"),
+        (0.0, ["on"], "pairs must be {discrete variable: continuous variable}, but got"),
+    ],
+)
+def test_models_without_such_pairs_are_told(elsewhere, given, sentence):
+    with pytest.raises((ValueError, TypeError), match=sentence):
+        DiscraxStep(model=regression(elsewhere), pairs=given)
 
 
 def test_competence():

@@ -1,24 +1,26 @@
-"""Indicators of a NumPyro model and the coefficients that they switch on, as the vectors that `pairs` moves."""
+"""Indicators of a model and the coefficients that they switch on, by name, as the vectors that `pairs` moves."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array
 
 from discrax.core.checks import describe
-from discrax.core.target import effective_ratios, evaluate
 from discrax.interop import pairs
-from discrax.interop.numpyro_sites import Sites
+from discrax.interop.variables import Variables
 
+_STATES_TRIED = 8
+Some = TypeVar("Some", bound=Variables)
 LogDensity = Callable[[Mapping[str, Array], Mapping[str, Array]], Array]  # of discrete values and of continuous ones
 
 
-class Paired(NamedTuple):
-    """Sites of indicators, each with a site of coefficients."""
+class Paired(NamedTuple, Generic[Some]):
+    """Variables of indicators, each with one of coefficients."""
 
-    sites: Sites
+    sites: Some
     coefficients: tuple[str, ...]
 
     def vectors(self, values: Mapping[str, Array], z: Mapping[str, Array]) -> tuple[Array, Array]:
@@ -40,28 +42,26 @@ class Paired(NamedTuple):
 
         return f
 
-    def law(self, log_density: LogDensity, z: Mapping[str, Array]) -> pairs.PairLaw:
-        """The law of second order, given the other sites."""
-        nothing = {name: jnp.zeros_like(z[name]) for name in self.coefficients}
-        prior = lambda values: log_density(values, {**z, **nothing})  # noqa: E731
-        target = self.sites.target(prior, self.sites.has_form(prior))
-        x = jnp.zeros(target.space.shape, target.space.dtype)
-        odds = effective_ratios(target, x, evaluate(target, x).ratios)
-        odds = odds.reshape(x.shape[0], -1)[:, -1]
-        return pairs.expand(self.density(log_density, z), odds)
+    def without(self, z: Mapping[str, Array]) -> dict[str, Array]:
+        """Continuous values where all coefficients are 0, so that indicators have their prior's odds."""
+        return {**z, **{name: jnp.zeros_like(z[name]) for name in self.coefficients}}
 
-    def check(self, log_density: LogDensity, values: Mapping[str, Array], z: Mapping[str, Array]) -> None:
-        """An error where the model is not of the form that pairs need."""
-        off, size = jax.jit(lambda v, z: pairs.misfit(self.density(log_density, z), *self.vectors(v, z)))(values, z)
-        if not off <= 1e-3 * (1 + size):
+    def check(self, log_density: LogDensity, z: Mapping[str, Array]) -> None:
+        """An error where the model is not of the form that pairs need, at states of them at random."""
+        rng, shape = np.random.default_rng(0), (_STATES_TRIED, self.sites.space.num_sites)
+        g, s = rng.integers(2, size=shape).astype(float), rng.normal(size=shape)
+        misfit = lambda z, g, s: jax.lax.map(lambda each: pairs.misfit(self.density(log_density, z), *each), (g, s))  # noqa: E731
+        off, size = jax.jit(misfit)(z, jnp.asarray(g), jnp.asarray(s))
+        if not jnp.all(off <= 1e-3 * (1 + size)):
             raise ValueError(
                 f"pairs takes indicators that the model has as a factor of their coefficients and nowhere else but in "
-                f"their prior, as in {self.sites.names[0]} * {self.coefficients[0]}, but the log-density at the first "
-                f"state is {float(off):.3g} from such a form; leave pairs out, or write the model with the product."
+                f"their prior, as in {self.sites.names[0]} * {self.coefficients[0]}, but the log-density is up to "
+                f"{float(jnp.max(off)):.3g} from such a form at states at random; leave pairs out, or write the model "
+                "with the product."
             )
 
 
-def find_pairs(given: Mapping[str, str], sites: Sites, others: Mapping[str, Any]) -> tuple[Paired | None, Sites]:
+def find_pairs(given: Mapping[str, str], sites: Some, others: Mapping[str, Any]) -> tuple[Paired[Some] | None, Some]:
     """The pairs among the sites of a model, and the sites that are in none; `others` are its continuous values."""
     if not given:
         return None, sites
@@ -88,9 +88,9 @@ def find_pairs(given: Mapping[str, str], sites: Sites, others: Mapping[str, Any]
     return Paired(_some(sites, inside), coefficients), _some(sites, outside)
 
 
-def _some(sites: Sites, which: Sequence[int]) -> Sites:
+def _some(sites: Some, which: Sequence[int]) -> Some:
     names, lows, counts = sites.names, sites.lows, sites.counts
-    return Sites(tuple(names[i] for i in which), tuple(lows[i] for i in which), tuple(counts[i] for i in which))
+    return type(sites)(tuple(names[i] for i in which), tuple(lows[i] for i in which), tuple(counts[i] for i in which))
 
 
 def _listed(names: Any) -> str:
