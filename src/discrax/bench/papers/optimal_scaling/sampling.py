@@ -141,6 +141,9 @@ def _summary_rows(rows: list[Row]) -> list[Row]:
 
 _SUMMARY: dict[str, Any] = {"paper": "optimal-scaling", "number": 1, "columns": ("task", "size")}
 _SUMMARY["derive"] = _summary_rows
+_SUMMARY["instance_spread"] = lambda labels: (
+    jump_spread(TASKS["bernoulli"].sizes[1], "C2", labels["sampler"]) if labels["task"] == "bernoulli" else 0.0
+)
 _SWAPPED = note(
     "The printed FHMM row has ESS and seconds swapped for ALBP and GLBP, and the ESS of GWG-1 at LBP-1; see table 12.",
     task="fhmm",
