@@ -53,6 +53,7 @@ class DiscraxGibbsState(NamedTuple):
     hmc_state: Any  # of the inner kernel
     rng_key: Array
     law: Any  # a PairLaw of the pairs, given all other sites
+    center: Any  # the products of the pairs about which it is expanded, as tuned
     chain: Any  # the State of the discrete sites that are not in pairs
     arrays: Any  # of the sampler: its scale, as tuned
     memory: Any  # of the adapter
@@ -161,10 +162,11 @@ class DiscraxGibbs(MCMCKernel):
         self._paired, rest = find_pairs(self.pairs, sites, hmc_state.z)
         self._sites = rest if rest.names else None
         chain, arrays, memory = self._first_chain(args, self._given(kwargs, values), values, hmc_state.z)
-        law = jax.jit(partial(self._law, args, kwargs))(values, hmc_state.z)
+        center = () if self._paired is None else jnp.zeros_like(self._paired.vectors(values, hmc_state.z)[1])
+        law = jax.jit(partial(self._law, args, kwargs))(values, hmc_state.z, center)
         zero, z = jnp.zeros((), jnp.float32), {**values, **hmc_state.z}
         count = jnp.zeros((), jnp.int32)
-        return DiscraxGibbsState(count, z, hmc_state, rng_key, law, chain, arrays, memory, zero, zero, zero)
+        return DiscraxGibbsState(count, z, hmc_state, rng_key, law, center, chain, arrays, memory, zero, zero, zero)
 
     def _given(self, kwargs: dict, values: Mapping[str, Array]) -> dict:
         """The model's keywords, for what the sampler sees of it: it is conditioned on the pairs."""
@@ -191,13 +193,13 @@ class DiscraxGibbs(MCMCKernel):
         """The log-density by the values of the pairs and by continuous ones, given other discrete values."""
         return lambda mine, z: -self._potential(args, kwargs, {**values, **mine}, z)
 
-    def _law(self, args: tuple, kwargs: dict, values: Mapping[str, Array], z: Any) -> Any:
+    def _law(self, args: tuple, kwargs: dict, values: Mapping[str, Array], z: Any, center: Any) -> Any:
         paired = self._paired
         if paired is None:
             return ()
         log_density = self._density(args, kwargs, values)
         odds = paired.sites.odds(lambda mine: log_density(mine, paired.without(z)))
-        return in_pairs.expand(paired.density(log_density, z), odds)
+        return in_pairs.expand(paired.density(log_density, z), odds, center)
 
     def _finds_form(self, args: tuple, kwargs: dict, z: Any) -> bool:
         assert self._sites is not None
@@ -265,7 +267,9 @@ class DiscraxGibbs(MCMCKernel):
             indicators, coefficients = self._paired.named(g, s)
             values |= indicators
             inner = state.hmc_state._replace(z={**state.hmc_state.z, **coefficients})
-            state = state._replace(hmc_state=inner, pairs_accept_prob=decision.accept_prob)
+            center = in_pairs.recenter(state.center, g * s, state.i)
+            center = jnp.where(state.i < self._num_warmup, center, state.center)
+            state = state._replace(hmc_state=inner, center=center, pairs_accept_prob=decision.accept_prob)
         if self._sites is not None:
             target = self._target(args, self._given(kwargs, values), state.hmc_state.z)
             chain, arrays, memory, info = self._move(target, random.as_threefry(for_steps), of_all, state)
@@ -277,7 +281,8 @@ class DiscraxGibbs(MCMCKernel):
         if is_moving:
             hmc_state = self.inner_kernel.sample(hmc_state, args, given)
         # The law of the pairs changes with the other sites alone.
-        law = self._law(args, kwargs, values, hmc_state.z) if is_moving or self._sites is not None else state.law
+        is_same = not is_moving and self._sites is None
+        law = state.law if is_same else self._law(args, kwargs, values, hmc_state.z, state.center)
         z = {**values, **hmc_state.z}
         return state._replace(i=state.i + 1, z=z, hmc_state=hmc_state, rng_key=rng_key, law=law)
 

@@ -9,8 +9,8 @@ that fits the data. Here g_j is flipped with s_j integrated out, and s_j is draw
 
     f~(g, s) = a'g + c's - s'Ls / 2 + b'u + u'(H - D)u / 2,    u = g * s
 
-of second order about s = 0, with L and D diagonal and without diagonal H: s_j given all others is Gaussian under either
-g_j. With m = c + b + Hu and K = L + D, the log-odds of g_j = 1, without s_j, are
+of second order, in R about s = 0 and in Q about some u, with L and D diagonal and H without a diagonal: s_j given all
+others is Gaussian under either g_j. With m = c + b + Hu and K = L + D, the log-odds of g_j = 1, without s_j, are
 
     odds_j = a_j - c_j^2 / (2 L_j) + log(L_j / K_j) / 2 + m_j^2 / (2 K_j)
 
@@ -24,7 +24,7 @@ The end of it all is accepted by (f - f~)' - (f - f~), which is 0 where f is of 
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -70,15 +70,21 @@ class Pairs(NamedTuple):
     weights: Vector  # w
 
 
-def expand(f: LogDensity, a: Vector) -> PairLaw:
-    """f~ of f, whose log-odds of the indicators at s = 0 are a."""
+def expand(f: LogDensity, a: Vector, center: Vector) -> PairLaw:
+    """f~ of f, whose log-odds of the indicators at s = 0 are a; Q is expanded about u = center, R about 0."""
     zeros, ones = jnp.zeros_like(a), jnp.ones_like(a)
-    slope_on = jax.grad(lambda u: f(ones, u))
-    hessian = jax.jacfwd(slope_on)(zeros)
+    slope = jax.grad(lambda u: f(ones, u) - f(zeros, u))
+    hessian = jax.jacfwd(slope)(center)
+    bend = jnp.maximum(-jnp.diagonal(hessian), 0)  # D
+    h = jnp.fill_diagonal(hessian, 0, inplace=False)
     c, curvature = jax.jvp(jax.grad(lambda s: f(zeros, s)), (zeros,), (ones,))  # R is a sum over elements
     off = jnp.maximum(-curvature, _LEAST_PRECISION)
-    on = off + jnp.maximum(curvature - jnp.diagonal(hessian), 0)
-    return PairLaw(a, c, off, on, slope_on(zeros) - c, jnp.fill_diagonal(hessian, 0, inplace=False))
+    return PairLaw(a, c, off, off + bend, slope(center) - h @ center + bend * center, h)
+
+
+def recenter(center: Any, u: Any, count: int | Array) -> Any:
+    """The mean of where u was in tuning, later draws weighing more; `count` were before."""
+    return center + (u - center) * 2 / (count + 2)
 
 
 def misfit(f: LogDensity, g: Vector, s: Vector) -> tuple[Float[Array, ""], Float[Array, ""]]:

@@ -26,6 +26,7 @@ from discrax.core.extras import import_extra
 from discrax.core.kernel import Kernel, State, rated_knob, replaced
 from discrax.core.metropolis import select
 from discrax.core.target import AppliedTarget, Target
+from discrax.interop.pairs import recenter
 from discrax.interop.pymc_model import backend, block_of, conditional
 from discrax.interop.pymc_pairs import PairsOfModel
 from discrax.samplers import build_kernel, get_sampler, gibbs
@@ -120,8 +121,8 @@ class DiscraxStep(_steps.BlockedStep):
         if isinstance(sampler, str):
             get_sampler(sampler)
         self.rng = pm.util.get_random_generator(rng)
-        self.tune = True
-        self._target = self._kernel = self._memory = None
+        self._target = None
+        self.reset_tuning()
 
     @staticmethod
     def competence(var: Any, has_grad: bool = False) -> Any:
@@ -139,7 +140,10 @@ class DiscraxStep(_steps.BlockedStep):
         stats = {"tune": self.tune, "accept": np.nan, "jump": 0.0, "pairs_accept": np.nan}
         with jax.enable_x64(True):
             if self.pairs is not None:
-                values, accept, jump = self.pairs.move(point, self._bits(), self.num_steps)
+                values, u, accept, jump = self.pairs.move(point, self._center, self._bits(), self.num_steps)
+                if self.tune:
+                    self._center = recenter(self._center, np.asarray(u), self._num_tuned)
+                    self._num_tuned += 1
                 point = {**point, **{name: np.asarray(value) for name, value in values.items()}}
                 stats |= {"pairs_accept": float(accept), "jump": float(jump)}
             if self.block.names:
@@ -164,6 +168,8 @@ class DiscraxStep(_steps.BlockedStep):
     def reset_tuning(self) -> None:
         """Tuning begins anew, as it does with every chain."""
         self.tune, self._kernel, self._memory = True, None, None
+        num_pairs = 0 if self.pairs is None else self.pairs.paired.sites.space.num_sites
+        self._center, self._num_tuned = np.zeros(num_pairs), 0
 
     def __getstate__(self) -> dict[str, Any]:
         """Without what is compiled, which another process does for itself."""

@@ -44,14 +44,16 @@ class PairsOfModel:
         return self._law([z[name] for name in self._others], g)
 
     @eqx.filter_jit
-    def move(self, point: Values, bits: UInt32[np.ndarray, "2"], num_steps: int) -> tuple[Values, Array, Array]:
-        """New values of the pairs, the probability with which they were accepted, and how many indicators changed."""
+    def move(
+        self, point: Values, center: Float[Array, " n"], bits: UInt32[np.ndarray, "2"], num_steps: int
+    ) -> tuple[Values, Float[Array, " n"], Array, Array]:
+        """New values of the pairs, as products too, with what probability they were accepted, and the flips made."""
         paired = self.paired
         z = {name: jnp.asarray(point[name]) for name in self._others}
         key = jax.random.wrap_key_data(jnp.asarray(bits), impl="threefry2x32")
         f = paired.density(self._density(), z)
         g, s = paired.vectors({name: jnp.asarray(point[name]) for name in paired.sites.names}, z)
         odds = jax.grad(lambda g: self._by_numbers(g, paired.without(z)))(jnp.zeros_like(g))
-        new_g, s, decision = pairs.move(key, f, pairs.expand(f, odds), g, s, num_steps, redraws=True)
+        new_g, s, decision = pairs.move(key, f, pairs.expand(f, odds, center), g, s, num_steps, redraws=True)
         indicators, coefficients = paired.named(new_g, s)
-        return {**indicators, **coefficients}, decision.accept_prob, jnp.sum(new_g != g)
+        return {**indicators, **coefficients}, new_g * s, decision.accept_prob, jnp.sum(new_g != g)

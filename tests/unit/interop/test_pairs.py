@@ -46,7 +46,7 @@ def cells(g: np.ndarray, s: np.ndarray) -> np.ndarray:
     return ((2 * g[:, 0] + g[:, 1]).astype(int) * 4 + places[:, 0]) * 4 + places[:, 1]
 
 
-def p_value(f, redraws: bool = False, num_chains: int = 20_000) -> float:
+def p_value(f, redraws: bool = False, center=(0.0, 0.0), num_chains: int = 20_000) -> float:
     """Of where chains are that began with draws of the law and made two moves of three flips or of four."""
     log_law = jax.vmap(lambda g: jax.vmap(lambda s: f(g, s))(jnp.asarray(POINTS)))(jnp.asarray(STATES))
     weights = np.exp(np.asarray(log_law, np.float64) - np.max(log_law))
@@ -55,7 +55,7 @@ def p_value(f, redraws: bool = False, num_chains: int = 20_000) -> float:
     # On the grid the law is a sum: what is drawn from it is moved within its own square.
     g, s = jnp.asarray(STATES[places // len(POINTS)]), POINTS[places % len(POINTS)]
     s = jnp.asarray(s + np.random.default_rng(2).uniform(-0.05, 0.05, s.shape).astype(np.float32))
-    second_order = pairs.expand(f, ODDS)
+    second_order = pairs.expand(f, ODDS, jnp.array(center))
 
     def chain(key, g, s):
         for each in random.split(key, 2):
@@ -70,9 +70,14 @@ def p_value(f, redraws: bool = False, num_chains: int = 20_000) -> float:
 
 
 @pytest.mark.parametrize("redraws", [False, True])
-@pytest.mark.parametrize("f", [gaussian, quartic])
-def test_moves_keep_the_law(f, redraws):
-    assert p_value(f, redraws) > 1e-3
+@pytest.mark.parametrize(("f", "center"), [(gaussian, (0.0, 0.0)), (quartic, (0.8, -0.5))])
+def test_moves_keep_the_law(f, center, redraws):
+    assert p_value(f, redraws, center) > 1e-3
+
+
+def test_where_a_gaussian_law_is_expanded_makes_no_difference():
+    about = [pairs.expand(gaussian, ODDS, jnp.array(center)) for center in ((0.0, 0.0), (0.7, -1.2))]
+    jax.tree.map(lambda one, other: np.testing.assert_allclose(one, other, atol=1e-5), *about)
 
 
 def test_the_proof_fails_coefficients_that_are_drawn_anew_without_the_field(monkeypatch):
@@ -114,6 +119,26 @@ def test_a_regression_has_its_posterior_where_the_inner_kernel_rests(chain_metho
     assert mcmc.get_extra_fields()["pairs_accept_prob"].min() > 0.99
     steps = np.asarray(mcmc.get_extra_fields(group_by_chain=True)["hmc_state.i"])
     assert (np.diff(steps[0])[:6] == [0, 0, 1, 0, 0, 1]).all()
+
+
+def logistic():
+    with numpyro.plate("columns", 5):
+        on = numpyro.sample("on", dist.Bernoulli(0.3))
+        slope = numpyro.sample("slope", dist.Normal(0.0, 3.0))
+    numpyro.sample("y", dist.Bernoulli(logits=4 * X @ (on * slope)), obs=jnp.asarray(Y > 0, int))
+
+
+@pytest.mark.slow
+def test_another_model_accepts_where_pairs_were_in_warm_up():
+    kernel = DiscraxGibbs(NUTS(logistic), num_steps=10, pairs={"on": "slope"})
+    accepted = []
+    for num_warmup in (0, 200):
+        mcmc = MCMC(kernel, num_warmup=num_warmup, num_samples=200, num_chains=2, chain_method="vectorized",
+                    progress_bar=False)  # fmt: skip
+        mcmc.run(jax.random.key(0), extra_fields=("pairs_accept_prob",))
+        accepted.append(float(mcmc.get_extra_fields()["pairs_accept_prob"].mean()))
+    assert accepted[0] < 0.2
+    assert accepted[1] > 0.5
 
 
 @pytest.mark.parametrize(

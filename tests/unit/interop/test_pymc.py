@@ -203,6 +203,31 @@ def test_pairs_that_keep_their_first_coefficients_have_another(monkeypatch):
     assert far_from_exact(step, 300) > 0.1
 
 
+@pytest.mark.slow
+def test_another_model_accepts_where_pairs_were_while_it_was_tuned():
+    rng = np.random.default_rng(0)
+    columns = rng.normal(size=(100, 5))
+    chances = 1 / (1 + np.exp(-columns @ [2.0, -1.5, 1.0, 0, 0]))
+    with pm.Model() as model:
+        on, slope = pm.Bernoulli("on", 0.3, shape=5), pm.Normal("slope", 0, 3.0, shape=5)
+        pm.Bernoulli("y", logit_p=columns @ (on * slope), observed=rng.random(100) < chances)
+    step = DiscraxStep(model=model, pairs={"on": "slope"}, rng=1)
+    accepted = []
+    for num_tuned in (0, 200):
+        step.reset_tuning()
+        point = model.initial_point()
+        for _ in range(num_tuned):
+            point, _ = step.step(point)
+        step.stop_tuning()
+        stats = []
+        for _ in range(200):
+            point, (each,) = step.step(point)
+            stats.append(each["pairs_accept"])
+        accepted.append(np.mean(stats))
+    assert accepted[0] < 0.2
+    assert accepted[1] > 0.5
+
+
 @pytest.mark.parametrize(
     ("elsewhere", "given", "sentence"),
     [
