@@ -57,15 +57,15 @@ _CUTS = tuple(
     for nodes in those
 )
 _PADDED = (
-    "Print pads its graphs to the size of the largest, and DMALA and DLMC, unlike GWG and PAS, do not leave the padding "
-    "out: it counts in Z, the sum of rates, and is flipped."
+    "Print pads its graphs to the size of the largest, and DMALA and DLMC, unlike GWG and PAS, do not leave the "
+    "padding out: it counts in Z, the sum of rates, and is flipped."
 )
+_SO = "Padded like that, and with Z the mean over chains (benchmarks/discs_padding.py),"
 _LARGE = {
-    "DMALA": "Padded like that, and with Z the mean over chains, DMALA has 360.6 +- 2.0 on 16 graphs of that law (print 357.1 "
-    "with a spread of 9.6, where that of PAS is 4.5); without padding 380.0 +- 2.0 on two of them.",
-    "DLMC": "Padded like that, and with Z the mean over chains, DLMC has 360.0 +- 2.0 on 16 graphs of that law (print 355.1 "
-    "with a spread of 10.1).",
-    "DLMCf": "Padded like that, and with Z the mean over chains, DLMCf has 363.3 +- 2.4 on 8 graphs of that law.",
+    "DMALA": f"{_SO} DMALA has 360.6 +- 2.0 on 16 graphs of that law (print 357.1 with a spread of 9.6, where that of "
+    "PAS is 4.5); without padding 380.0 +- 2.0 on two of them.",
+    "DLMC": f"{_SO} DLMC has 360.0 +- 2.0 on 16 graphs of that law (print 355.1 with a spread of 10.1).",
+    "DLMCf": f"{_SO} DLMCf has 359.2 +- 2.0 on 16 graphs of that law (print 354.1 with a spread of 10.7).",
 }
 _SETS = (
     note(
@@ -96,22 +96,22 @@ _SETS = (
         graph_set="ER[9000-11000]",
     ),
     note(
-        "Unexplained: with print's blocks BG-2 has 33.3 +- 0.1, padded too 33.25 +- 0.14, which is 1.00 more than print. "
-        "At the other densities it has 102.6, 59.9, 42.7 and 27.2, which is print within 0.13.",
+        "Unexplained: with print's blocks BG-2 has 33.3 +- 0.1, padded too 33.25 +- 0.14, 1.00 more than print. At "
+        "the other densities it has 102.6, 59.9, 42.7 and 27.2, which is print within 0.13.",
         sampler="BG-2",
         density="0.20",
     ),
     *(note(_PADDED, tested, sampler=sampler, graph_set="ER[9000-11000]") for sampler, tested in _LARGE.items()),
     note(
         _PADDED,
-        "Padded like that, and with Z the mean over chains, DMALA has 34.69 +- 0.15 on the same graphs, which is print "
+        f"{_SO} DMALA has 34.69 +- 0.15 on the same graphs, which is print "
         "(34.375 with a spread of 0.6 over 32 graphs) within 1.7 standard errors.",
         sampler="DMALA",
         density="0.20",
     ),
     note(
         _PADDED,
-        "Padded like that, and with Z the mean over chains, DLMCf has 44.13 +- 0.15 on the same graphs.",
+        f"{_SO} DLMCf has 44.13 +- 0.15 on the same graphs.",
         sampler="DLMCf",
         density="0.15",
         graph_set="ER[700-800]",
