@@ -15,6 +15,7 @@ from discrax.sampling.houdayer import couplings_of
 from discrax.sampling.ladder import Ladder
 from discrax.sampling.ladder_tuning import gap_barriers, place_rungs
 from discrax.sampling.tempering import Tempering
+from repeats import repeats
 
 pytestmark = pytest.mark.runs_long
 
@@ -187,7 +188,8 @@ def far_modes():
     return dx.targets.Ising.lattice((3, 3), coupling=2.0, field=0.02)
 
 
-@pytest.mark.parametrize("sampler", [pytest.param("dmala", marks=pytest.mark.slow), "gibbs"])
+@pytest.mark.slow
+@pytest.mark.parametrize("sampler", repeats(["gibbs"], ["gibbs", "dmala"]))
 def test_the_modes_of_a_target_have_their_weights(sampler):
     target, settings = far_modes(), {"num_chains": 4, "num_warmup": 1000, "num_samples": 4000, "progress": False}
     law, states = dx.exact.law(target), target.space.enumerate()
@@ -198,6 +200,7 @@ def test_the_modes_of_a_target_have_their_weights(sampler):
     start = np.zeros((3, 3), np.int8)
     alone = dx.sample(jax.random.key(0), target, sampler, init=start, **settings)
     assert np.abs(alone.draws.mean(axis=(0, 1)) - exact).max() > 0.4  # the twin
+    assert alone.tempering is None
     assert tempered.summary().notes == ()
     assert tempered.tempering.round_trips.min() > 50
 
@@ -217,7 +220,6 @@ def test_what_a_tempered_run_returns(tmp_path):
     assert len(result.to_dataframe()) == 450
     assert "exchange rates" in str(result.tempering)
     assert "barrier" in str(result.report)
-    assert short().tempering is None
     loaded = dx.load(result.save(tmp_path / "run.nc"))
     np.testing.assert_array_equal(loaded.tempering.exchange_rates, result.tempering.exchange_rates)
     assert loaded.tempering.log_normaliser == result.tempering.log_normaliser
@@ -233,12 +235,14 @@ def test_a_folder_has_the_same_run(tmp_path):
         short(tempering=dx.Ladder(5), folder=tmp_path / "run")
 
 
+@pytest.mark.slow
 def test_a_run_of_moments_has_the_report_of_its_warm_up():
     report = short(tempering=dx.Ladder(4), keep="moments").tempering
     assert len(report.exchange_rates) == 3
     assert report.log_normaliser is None
 
 
+@pytest.mark.slow
 def test_a_short_ladder_says_so():
     target = dx.targets.Ising.lattice((16, 16), coupling=0.6)
     settings = {"num_chains": 2, "num_warmup": 100, "num_samples": 100, "progress": False}
