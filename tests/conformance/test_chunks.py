@@ -47,9 +47,12 @@ def test_thinning_keeps_every_fourth_draw():
 
 @pytest.mark.slow
 def test_draws_after_warm_up_do_not_depend_on_chunks():
-    whole = Draws("dmala", num_warmup=40).result("auto")
-    in_chunks = Draws("dmala", num_warmup=40, chunk_size=8).result("auto")
-    assert in_chunks.report.value == whole.report.value
+    """By default one program tunes and draws (`unit/sampling/test_one_program.py`), here two."""
+    settings = {"num_warmup": 100, "num_samples": 150}
+    whole = Draws("dmala", **settings).result("auto")
+    in_chunks = Draws("dmala", **settings, chunk_size=50).result("auto")
+    assert [str(report) for report in in_chunks.reports] == [str(report) for report in whole.reports]
+    assert in_chunks.kernel.step_size == whole.kernel.step_size != 2.5
     np.testing.assert_array_equal(in_chunks.draws, whole.draws)
 
 
