@@ -11,6 +11,7 @@ import discrax as dx
 from invariance.exactness import THRESHOLD, assert_exact, invariance_p_value, selected
 from invariance.kernels import WEIGHTS, AnyWeight, kernel
 from invariance.small_targets import QUADRATIC, SPACES, HardCore, cubic, frozen
+from repeats import repeats
 
 pytestmark = pytest.mark.runs_long
 
@@ -151,7 +152,13 @@ def test_invariant_with_paths_over_all_sites_of_two_levels(key):
 
 @pytest.mark.parametrize(
     "name",
-    ["pas-3.5", *(pytest.param(n, marks=pytest.mark.slow) for n in ("dmala", "rwm-2.5", "gibbs-random", "gwg-2.5"))],
+    [
+        "pas-3.5",
+        *(
+            pytest.param(n, marks=pytest.mark.slow)
+            for n in ("dmala", "gibbs-random", *repeats((), ("rwm-2.5", "gwg-2.5")))
+        ),
+    ],
 )
 def test_exact_with_hard_constraints(name, key):
     """Log-ratios of -inf: fewer sites may be able to move than a path is long. (A random start may be impossible.)"""

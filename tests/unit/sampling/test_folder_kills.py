@@ -24,7 +24,7 @@ pytestmark = pytest.mark.optimised  # chunks of other lengths are other programs
 
 
 @pytest.mark.parametrize(
-    "sampler", ["pas", *(pytest.param(name, marks=pytest.mark.slow) for name in ("dmala", "gibbs"))]
+    "sampler", ["pas", *(pytest.param(name, marks=pytest.mark.slow) for name in ("dmala", *repeats((), ("gibbs",))))]
 )
 def test_tuning_goes_on_where_it_was(tmp_path, monkeypatch, sampler):
     """The capacity of `pas` grows in warm-up, at borders of chunks that the clock has no say in."""
