@@ -105,7 +105,7 @@ def cubic_on(space: str) -> dx.Target:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("space", SPACES)
+@pytest.mark.parametrize("space", repeats(("spin", "ordinal", "categorical"), SPACES))
 def test_a_global_flip_keeps_the_law_of_any_space(space, key):
     """It reaches few states by itself, so convergence is asked of it with another."""
     assert invariance_p_value(GlobalFlip(), cubic_on(space), key) >= THRESHOLD

@@ -121,10 +121,11 @@ class StartedAt(dx.Kernel):
         return self.kernel.step(key, target, state)
 
 
+# GWG has the cache of PAS, and how Gibbs chooses its sites changes nothing of a state.
 TEMPERED_CASES = [
-    *[("cubic", name) for name in ("gibbs-random", "gwg-2.5", "dmala")],
-    *[("ising-lattice", name) for name in ("rwm-2.5", "gibbs-systematic")],
-    *[("potts-graph", name) for name in ("gibbs-chromatic", "dmala")],
+    *[("cubic", name) for name in ("gibbs-random", "dmala", *repeats((), ("gwg-2.5",)))],
+    *[("ising-lattice", name) for name in ("rwm-2.5", *repeats((), ("gibbs-systematic",)))],
+    *repeats([], [("potts-graph", name) for name in ("gibbs-chromatic", "dmala")]),
     ("rows-spin", "pas-2.5"),
 ]
 
