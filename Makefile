@@ -16,7 +16,7 @@ test: check
 # Three workers on two cores: some tests wait for programs that they kill.
 # DISCRAX_TESTS_REPEATS=full repeats kills, half-written files and hostile calls several times as often.
 test-slow: $(INSTALLED)
-	$(BIN)/pytest -n 3 --dist worksteal -m slow
+	DISCRAX_TESTS_TYPES=none $(BIN)/pytest -n 3 --dist worksteal -m slow
 
 check: $(INSTALLED)
 	$(BIN)/ruff format --check .

@@ -1,4 +1,4 @@
-"""Tests run strictly: shapes and types are checked, rank promotion and warnings are errors.
+"""Tests run strictly: shapes and types are checked (by `make test`), rank promotion and warnings are errors.
 
 What was compiled once is not compiled again: programs lie in `.pytest_cache`, where both workers, what they start, and
 the next run find them. A fresh clone has none. DISCRAX_TESTS_COMPILED names another folder.
@@ -39,8 +39,10 @@ _SOMEWHAT = {"xla_cpu_parallel_codegen_split_count": 1, "xla_backend_optimizatio
 _KINDS = {"optimised": {}, "runs_long": _SOMEWHAT, "plain": _CHEAP}
 _kind = ""
 
-# Whoever imports discrax first gets the checks; the process that only hands out tests to workers never does.
-install_import_hook([f"discrax.{room}" for room in _ROOMS], "strict_types.check")
+# Whoever imports discrax first gets the checks; the process that only hands out tests to workers never does. Three
+# workers of `make test-slow` would spend 24 seconds on making them, of functions that `make test` checks.
+if os.environ.get("DISCRAX_TESTS_TYPES") != "none":
+    install_import_hook([f"discrax.{room}" for room in _ROOMS], "strict_types.check")
 
 
 def pytest_configure(config):

@@ -27,4 +27,8 @@ def cover(cases: Iterable[tuple[Hashable, ...]], times: int, first: Iterable[tup
         if case not in kept and any(seen[value] < times for value in enumerate(case)):
             kept.add(case)
             seen.update(enumerate(case))
+    for case in [case for case in cases if case in kept and case not in first]:  # what later ones have made needless
+        if all(seen[value] > times for value in enumerate(case)):
+            kept.remove(case)
+            seen.subtract(enumerate(case))
     return [case for case in cases if case in kept]

@@ -185,15 +185,15 @@ def at(tree, *place):
 def runs() -> list:
     """Every sampler on every space it takes, in single and on the last of them in double precision.
 
-    `make test` has one run a sampler, on another space each time; `make test-slow` has another, and with
-    DISCRAX_TESTS_REPEATS=full all others.
+    `make test` has one run a sampler, on another space each time; `make test-slow` has another of every second one, and
+    with DISCRAX_TESTS_REPEATS=full all others.
     """
     out = []
     for number, name in enumerate(KERNELS):
         spaces = dx.samplers.get_sampler(row_of(name)).spaces
         settings = [*[(space, 32) for space in spaces], (spaces[-1], 64)]
         quick = settings[number % len(settings)]
-        few = [settings[(number + i) % len(settings)] for i in range(min(2, len(settings)))]
+        few = [settings[(number + i) % len(settings)] for i in range(min(2 - number % 2, len(settings)))]
         for space, bits in repeats(few, settings):
             is_quick, name_of_run = (space, bits) == quick, f"{name}-{space.__name__.lower()}-float{bits}"
             marks = () if is_quick else pytest.mark.slow

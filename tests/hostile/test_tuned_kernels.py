@@ -103,6 +103,8 @@ EXACT = [name for name, row in dx.samplers.REGISTRY.items() if row.build().is_ex
 # Tuned swaps are in tests/invariance/test_totals.py, where there are totals to keep. Clusters want ferromagnets, and
 # a flip of all sites reaches two states by itself: both are in tests/invariance/test_clusters.py.
 ELSEWHERE = ("swendsen_wang", "wolff", "global_flip", *repeats(("swap", "swap_uniform"), ()))
+# Nothing of these is tuned, so tests/invariance has the kernels that a user gets.
+ELSEWHERE += repeats(("gibbs", "block_gibbs", "hamming_ball", "lb"), ())
 TUNED_HERE = [name for name in EXACT if name not in ELSEWHERE]
 QUICK = ("pavg", "categorical", "pair-tables", 0)
 PAIRS = [(space, family) for family in FAMILIES for space in SPACES]

@@ -24,10 +24,10 @@ THRESHOLD = 1e-6
 NUM_CHAINS = repeats(20_000, 100_000)
 
 
-def selected(cases: Iterable[tuple], is_quick: Callable[..., bool], times: int = 1) -> list:
-    """As many of the cases as have each of their values so many times, those that are not quick marked as slow."""
+def selected(cases: Iterable[tuple], is_quick: Callable[..., bool]) -> list:
+    """As many of the cases as have each of their values, those that are not quick marked as slow."""
     cases = list(cases)
-    kept = cover(cases, times, first=[case for case in cases if is_quick(*case)])
+    kept = cover(cases, times=1, first=[case for case in cases if is_quick(*case)])
     return [case if is_quick(*case) else pytest.param(*case, marks=pytest.mark.slow) for case in kept]
 
 

@@ -11,14 +11,15 @@ import pytest
 from discrax.bench.execute.cells import run_cell
 from discrax.bench.papers.enhanced_gradient_mcmc.energy_models import ising
 from discrax.bench.plan.printed import find_printed
+from repeats import repeats
 
 pytestmark = [pytest.mark.slow, pytest.mark.optimised]  # runs for long
 
 MARGINS = {
-    ("NCG", 1): 0.15,
     ("PAVG model-specific", 1): 0.008,
     ("Gibbs", 5): 0.06,
     ("NCG", 10): 0.004,
+    **repeats({}, {("NCG", 1): 0.15}),  # whose seeds differ most
 }
 
 

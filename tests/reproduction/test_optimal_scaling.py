@@ -81,7 +81,7 @@ def test_adaptive_lbp_lies_between_print_and_theory(config, balancing):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("config", RANGES)
+@pytest.mark.parametrize("config", repeats(["C2", "C3"], RANGES))  # paths of C1 are the longest
 def test_in_forward_order_the_jump_is_the_printed_one(config):
     printed = PRINTED_LBP[config, "sqrt"]
     forward, reversed_ = (run(config, build, 300, 300, balancing="sqrt") for build in (ForwardOrder, dx.samplers.pas))

@@ -41,9 +41,14 @@ def law(target: Target, limit: int = 1 << 20) -> Float[np.ndarray, " states"]:
 def draw(key: PRNGKeyArray, target: Target, num: int) -> Integer[Array, "num *shape"]:
     """Independent exact draws."""
     whole("num", num, least=1, most=10**9)
-    probabilities = law(target)
+    return _draw(key, target.space, law(target), num)
+
+
+def _draw(
+    key: PRNGKeyArray, space: Space, probabilities: Float[np.ndarray, " states"], num: int
+) -> Integer[Array, "num *shape"]:
     picks = np.random.default_rng(random.seed_of(key)).choice(len(probabilities), size=num, p=probabilities)
-    return jnp.asarray(target.space.enumerate()[picks])
+    return jnp.asarray(space.enumerate()[picks])
 
 
 def total_variation(p: np.ndarray, q: np.ndarray) -> float:
@@ -125,8 +130,20 @@ def walk(
     target.space.check(x)
     whole("num_steps", num_steps, least=1, most=10**9)
     whole("num_rounds", num_rounds, least=1, most=10**9)
+    return _walk(key, target, kernel, x, num_steps, num_rounds)
+
+
+def _walk(
+    key: PRNGKeyArray,
+    target: Target,
+    kernel: Kernel,
+    x: Integer[Array | np.ndarray, "chains *shape"],
+    num_steps: int,
+    num_rounds: int = 1,
+) -> Integer[Array, "chains *shape"]:
+    """`walk` of a kernel that is prepared, from states that were checked."""
     keys = random.split(random.as_threefry(key), x.shape[0])
-    ensemble, _ = start(target, kernel, x)
+    ensemble, _ = start(target, kernel, jnp.asarray(x))
     for chunk in drive(keys, target, ensemble, num_rounds, chunk=1, thinning=num_steps):
         ensemble = chunk.ensemble
     return ensemble.states.x
@@ -185,16 +202,17 @@ def check_kernel(
     space, probabilities = target.space, law(target)
     few = num_chains // _BATCHES
     _check_power(probabilities, num_chains)
-    exact_draws = draw(for_draws, target, num_chains)
-    keys = random.split(for_invariance, _BATCHES)
-    batches = [walk(k, target, kernel, exact_draws[i * few : (i + 1) * few], num_steps) for i, k in enumerate(keys)]
-    ends = jnp.concatenate(batches)
-    one_state = jnp.broadcast_to(space.random(for_start), (few, *space.shape))
-    late_ends = walk(for_convergence, target, kernel, one_state, num_steps, -(-num_convergence_steps // num_steps))
+    prepared, _ = kernel.prepare(target, tuning=False)
+    starts = np.asarray(_draw(for_draws, space, probabilities, num_chains))[: _BATCHES * few]
+    batches = zip(random.split(for_invariance, _BATCHES), np.split(starts, _BATCHES), strict=True)
+    ends = np.concatenate([np.asarray(_walk(k, target, prepared, x, num_steps)) for k, x in batches])
+    one_state = np.broadcast_to(np.asarray(space.random(for_start)), (few, *space.shape))
+    num_rounds = -(-num_convergence_steps // num_steps)
+    late_ends = np.asarray(_walk(for_convergence, target, prepared, one_state, num_steps, num_rounds))
 
     p_values, distances, noises = [], [], []
     for x in (ends, late_ends):
-        _check_stayed(kernel, space, np.asarray(x))
+        _check_stayed(kernel, space, x)
         counts = np.bincount(space.index(x), minlength=len(probabilities))
         p_values.append(chi_square(counts, probabilities))
         distances.append(total_variation(counts / counts.sum(), probabilities))

@@ -17,9 +17,9 @@ import pytest
 os.environ.update({"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)})
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def cluster():
-    """A Ray cluster of one node on the loopback; its address."""
+    """A Ray cluster of one node on the loopback; its address. It works while it waits, so it goes with this folder."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{free.getsockname()[1]}"

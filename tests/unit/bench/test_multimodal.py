@@ -70,12 +70,12 @@ def test_classes_are_told_and_their_changes_counted():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("suite", "some"),
-    [(modes, "quartic mixture"), (modes, "tall columns"), (glass, "8 x 8"), (cost, "4"), (digits, "digits, 16 hidden")],
+    ("suite", "some", "those"),  # the ladder below has cells of all kinds of the modes
+    [(modes, "quartic mixture", [-1]), (glass, "8 x 8", [0, -1]), (cost, "4", [-1]), (digits, "16 hidden", [0, -1])],
 )
-def test_the_quick_size_runs(suite, some):
-    cells = [cell for cell in suite.cells(Size.QUICK) if some in dict(cell.labels).values()]
-    for cell in [cells[0], cells[-1]]:
+def test_the_quick_size_runs(suite, some, those):
+    cells = [cell for cell in suite.cells(Size.QUICK) if any(some in label for label in dict(cell.labels).values())]
+    for cell in (cells[each] for each in those):
         assert {row["status"] for row in run_cell(cell)} == {"ok"}
 
 

@@ -90,7 +90,8 @@ class Killed(BaseException):
 @pytest.mark.parametrize("together", [False, True], ids=["alone", "together"])
 def test_a_cell_that_takes_long_goes_on_where_it_was(tmp_path, monkeypatch, together):
     small = tmp_path / "small_suite.py"
-    small.write_text(Path(SUITE).read_text().replace('("RWM-1", None), ("ARWM", "auto")', '("ARWM", "auto"),'))
+    text = Path(SUITE).read_text().replace('("RWM-1", None), ("ARWM", "auto")', '("ARWM", "auto"),')
+    small.write_text(text if together else text.replace('("C1", 0.25), ("C2", 0.15)', '("C1", 0.25),'))
     monkeypatch.setattr(stages, "FIRST", 20)  # three stages
     monkeypatch.setattr(cells, "_LONG", {"cpu": 0})
     monkeypatch.setattr("discrax.sampling.run.chunk_length", lambda *_: 20)

@@ -69,7 +69,6 @@ def test_without_the_correction_the_law_is_another():
     assert p_value(SPINS, Uncorrected(step_size=0.8)) < 1e-9
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("hilbert", "power", "kind"), [(SPINS, 1, complex), (QUBITS, 2, float)])
 def test_complex_machines_and_other_powers(hilbert, power, kind):
     assert p_value(hilbert, InformedRule(step_size=0.5), power, kind) > 1e-3

@@ -106,8 +106,8 @@ def regression(flips=0.0):
 @pytest.mark.parametrize("chain_method", ["vectorized", "sequential"])
 def test_a_regression_has_its_posterior_where_the_inner_kernel_rests(chain_method):
     kernel = DiscraxGibbs(NUTS(regression), "gibbs", num_steps=3, pairs={"on": "slope"}, inner_every=3)
-    num_chains = 30 if chain_method == "vectorized" else 4
-    mcmc = MCMC(kernel, num_warmup=100, num_samples=18_000 // num_chains, num_chains=num_chains,
+    num_chains, num_samples, off = (30, 600, 0.03) if chain_method == "vectorized" else (4, 1500, 0.06)
+    mcmc = MCMC(kernel, num_warmup=100, num_samples=num_samples, num_chains=num_chains,
                 chain_method=chain_method, progress_bar=False)  # fmt: skip
     mcmc.run(jax.random.key(0), extra_fields=("pairs_accept_prob", "hmc_state.i"))
     draws = mcmc.get_samples(group_by_chain=True)
@@ -115,7 +115,7 @@ def test_a_regression_has_its_posterior_where_the_inner_kernel_rests(chain_metho
     if chain_method == "vectorized":
         errors = of_chains.std(axis=0, ddof=1) / np.sqrt(num_chains)
         assert np.abs((of_chains.mean(axis=0) - exact_means()) / errors).max() < 4.5
-    np.testing.assert_allclose(of_chains.mean(axis=0), exact_means(), atol=0.03)
+    np.testing.assert_allclose(of_chains.mean(axis=0), exact_means(), atol=off)
     assert mcmc.get_extra_fields()["pairs_accept_prob"].min() > 0.99
     steps = np.asarray(mcmc.get_extra_fields(group_by_chain=True)["hmc_state.i"])
     assert (np.diff(steps[0])[:6] == [0, 0, 1, 0, 0, 1]).all()

@@ -156,4 +156,5 @@ def folder():
 
 if __name__ == "__main__":
     for case in sys.argv[1:]:
+        print(case, flush=True)  # the last one is the one that fails
         chains(case) if case in SAMPLERS else globals()[case]()

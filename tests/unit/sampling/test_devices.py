@@ -31,25 +31,13 @@ def environment(count: int) -> dict[str, str]:
     return os.environ | own
 
 
-def on_eight(*cases: str) -> None:
-    command = [sys.executable, str(HERE / "on_eight_devices.py"), *cases]
+@pytest.mark.slow
+def test_eight_devices_give_what_one_gives():
+    """Draws, tuning and moments; other verbs; sites that are cut; runs that survive. All cases in one process."""
+    cases = ["eight", "moments", "pas", "chromatic", "sparse", "ais", "pcd", "solve", "sites", "folder"]
+    command = [sys.executable, str(HERE / "on_eight_devices.py"), *cases, *repeats([], ["gwg", "counts"])]
     done = subprocess.run(command, env=environment(8), capture_output=True, text=True)
-    assert done.returncode == 0, f"{cases}\n{done.stderr}"
-
-
-@pytest.mark.slow
-def test_many_devices_give_the_draws_tuning_and_moments_of_one():
-    on_eight("eight", "moments", "pas", "chromatic", "sparse", *repeats([], ["gwg"]))
-
-
-@pytest.mark.slow
-def test_other_verbs_on_eight_devices_give_what_they_give_on_one():
-    on_eight("ais", "pcd", "solve", *repeats([], ["counts"]))
-
-
-@pytest.mark.slow
-def test_sites_over_devices_give_the_draws_of_one_and_runs_survive():
-    on_eight("sites", "folder")
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
 
 
 @pytest.mark.slow

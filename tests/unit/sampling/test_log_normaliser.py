@@ -12,6 +12,7 @@ from discrax import targets
 from discrax.core.resampling import systematic
 from discrax.core.target import log_prob
 from discrax.sampling import population
+from repeats import repeats
 
 pytestmark = pytest.mark.runs_long
 
@@ -44,18 +45,17 @@ def exact_log_z(target):
 # --- log Z -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("method", ["annealing", "population"])
+METHODS = ("annealing", "population")
+# `learn/test_ais.py` anneals by PAS.
+SLOW = [(ISING, "pas", "population"), *((BARRED, "gibbs", method) for method in METHODS)]
+SLOW += [(target, "gibbs", m) for target, m in zip((LEVELS, GRID), METHODS, strict=True)]
+
+
 @pytest.mark.parametrize(
-    ("target", "sampler"),
-    [
-        (ISING, None),
-        pytest.param(ISING, "pas", marks=pytest.mark.slow),
-        pytest.param(LEVELS, "gibbs", marks=pytest.mark.slow),
-        pytest.param(GRID, "gibbs", marks=pytest.mark.slow),
-        (BARRED, "gibbs"),
-    ],
+    ("target", "sampler", "method"),
+    [*((ISING, None, method) for method in METHODS), *(pytest.param(*case, marks=pytest.mark.slow) for case in SLOW)],
 )
-def test_log_z_is_that_of_enumeration(method, target, sampler):
+def test_log_z_is_that_of_enumeration(target, sampler, method):
     found = dx.log_normaliser(KEY, target, method, sampler=sampler, progress=False, **FEW[method])
     assert abs(found.log_Z - exact_log_z(target)) < 3 * found.error
     assert found.error < 0.1
@@ -79,7 +79,10 @@ def test_log_z_from_independent_sites(method):
 
 @pytest.mark.parametrize(
     ("target", "sampler"),
-    [(ISING, None), *(pytest.param(each, "gibbs", marks=pytest.mark.slow) for each in (LEVELS, GRID))],
+    [
+        (ISING, None),
+        *(pytest.param(each, "gibbs", marks=pytest.mark.slow) for each in repeats((GRID,), (LEVELS, GRID))),
+    ],
 )
 def test_log_z_of_a_tempered_run_is_that_of_enumeration(target, sampler):
     found = dx.log_normaliser(KEY, target, "tempering", sampler=sampler, progress=False, **FEW["tempering"])
@@ -87,6 +90,7 @@ def test_log_z_of_a_tempered_run_is_that_of_enumeration(target, sampler):
     assert found.error < 0.1
 
 
+@pytest.mark.slow
 def test_a_tempered_run_does_not_know_how_many_states_are_forbidden():
     with pytest.raises(ValueError, match="use method='annealing' or 'population'"):
         dx.log_normaliser(KEY, BARRED, "tempering", sampler="gibbs", progress=False, **FEW["tempering"])
@@ -148,6 +152,7 @@ def test_a_resampling_that_forgets_its_weights_is_seen(monkeypatch):
     assert abs(honest.log_Z - exact_log_z(ISING)) < 3 * honest.error
 
 
+@pytest.mark.slow
 def test_a_kernel_with_a_scale_is_tuned_on_the_way():
     result = dx.anneal_population(KEY, ISING, 200, sampler="dmala", steps=10, progress=False)
     assert abs(result.report.acceptance[-1] - 0.574) < 0.1
@@ -191,6 +196,7 @@ def test_families_are_counted():
         assert "descend from few draws" in report.warning
 
 
+@pytest.mark.slow
 def test_a_population_of_few_families_says_so():
     cold = targets.Ising.lattice((6, 6), 1.0, periodic=True)
     result = dx.anneal_population(KEY, cold, 50, ess=0.5, steps=1, progress=False)
@@ -245,7 +251,7 @@ def test_methods_and_their_settings():
 def test_weights_that_are_none(method, value, message):
     target = dx.Target.from_log_prob(lambda e: value * (1 + jnp.sum(e)), dx.Binary(6))
     with pytest.raises(ValueError, match=message):
-        dx.log_normaliser(KEY, target, method, sampler="rwm", progress=False)
+        dx.log_normaliser(KEY, target, method, sampler="rwm", progress=False, **FEW[method])
 
 
 def test_a_tempered_run_that_is_interrupted_ends_the_call(monkeypatch):

@@ -1,4 +1,7 @@
-"""A short run compiles one program of steps: it tunes and draws, whatever is kept of the draws."""
+"""A short run compiles one program of steps: it tunes and draws, whatever is kept of the draws.
+
+That its draws are those of two programs, bit for bit, is in `conformance/test_chunks.py`.
+"""
 
 import sys
 
@@ -10,8 +13,6 @@ import pytest
 import discrax as dx
 from discrax.core import programs
 from discrax.core.driver import run_chunk
-
-pytestmark = pytest.mark.optimised  # one program and two, compared bit for bit
 
 TARGET = dx.targets.Ising.lattice((3, 4), coupling=0.2, field=0.1)
 
@@ -61,15 +62,6 @@ def test_one_program_tunes_and_draws(compiled_chunks, sampler):
 def test_two_programs_where_one_would_not_do(compiled_chunks, settings, chunks):
     sample(**settings)
     assert compiled_chunks == chunks
-
-
-def test_the_draws_are_those_of_two_programs():
-    """A user's length of chunks makes two."""
-    shared, apart = sample(), sample(chunk_size=50)
-    np.testing.assert_array_equal(shared.draws, apart.draws)
-    np.testing.assert_array_equal(shared.kernel.step_size, apart.kernel.step_size)
-    assert shared.kernel.step_size != dx.samplers.dmala().step_size
-    assert [str(report) for report in shared.reports] == [str(report) for report in apart.reports]
 
 
 def test_the_kernel_is_frozen_while_it_draws():

@@ -216,7 +216,7 @@ CHILD = """
 @pytest.mark.slow
 def test_kills_leave_a_whole_file(tmp_path):
     """SIGKILL in or soon after a write: what is there is read, and never gets worse."""
-    count = repeats(5, 15)
+    count = repeats(3, 15)
     rng, problem, best = random.Random(0), MaxCut(erdos_renyi(200, 0.1, seed=0)), -np.inf
     for kills in range(count + 1):
         command = [sys.executable, "-c", textwrap.dedent(CHILD), str(tmp_path)]

@@ -55,7 +55,7 @@ def test_each_fails_if_its_sweeps_do_nothing(search, monkeypatch):
 
 BY_SAMPLER = [
     pytest.param(search, marks=pytest.mark.slow)
-    for search in (Anneal(8, sampler="pas"), Temper(16, num_rungs=8, sampler="pas"))
+    for search in (Anneal(8, sampler="pas"), Temper(8, num_rungs=4, sampler="pas"))
 ]
 
 

@@ -10,7 +10,7 @@ import importlib
 import importlib.util
 import json
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -129,7 +129,7 @@ class Cell:
     @cached_property
     def settings(self) -> str:
         """The whole cell as canonical JSON."""
-        return json.dumps(asdict(self), sort_keys=True)
+        return json.dumps(_fields_of(self), sort_keys=True, default=_fields_of)
 
     @property
     def name(self) -> str:
@@ -156,3 +156,8 @@ class Cell:
 
 OF_SAMPLER = ("sampler", "family", "scaling", "weight_fn", "variant", "rate", "sigma", "alpha")  # how, not what
 _BARE = ("task", "config", "sampler", "weight_fn")  # labels whose values speak for themselves
+
+
+def _fields_of(part: Any) -> dict[str, Any]:
+    """What `asdict` says of a cell or a part of it, but for the copies, which cost most of it."""
+    return {each.name: getattr(part, each.name) for each in fields(part)}

@@ -269,12 +269,13 @@ def modes(size: Size) -> Iterator[Cell]:
     _bars("Cost by rung", "cost_by_rung", "chains", "rungs"),
 )
 def cost(size: Size) -> Iterator[Cell]:
-    for chains, rungs in ((4, 4),) if size is Size.QUICK else ((4, 8), (100, 16)):
+    few = size is Size.QUICK
+    for chains, rungs in ((4, 4),) if few else ((4, 8), (100, 16)):
         for name in ("Gibbs (chromatic)", "PAS"):
             yield Cell(
                 labels=(("task", "cost"), ("chains", str(chains)), ("rungs", str(rungs)), ("sampler", name)),
-                target=_lattice(50, 0.4),
+                target=_lattice(16 if few else 50, 0.4),
                 sampler=_LOCAL[name],
-                budget=Budget(chains, 100, 200 if size is Size.QUICK else 1_000),
+                budget=Budget(chains, 100, 200 if few else 1_000),
                 measure=_measure("cost", num_rungs=rungs),
             )
