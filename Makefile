@@ -15,8 +15,9 @@ test: check
 
 # Three workers on two cores: some tests wait for programs that they kill.
 # DISCRAX_TESTS_REPEATS=full repeats kills, half-written files and hostile calls several times as often.
+# TESTS="tests/invariance" runs the slow tests of some folders.
 test-slow: $(INSTALLED)
-	DISCRAX_TESTS_TYPES=none $(BIN)/pytest -n 3 --dist worksteal -m slow
+	DISCRAX_TESTS_TYPES=none $(BIN)/pytest -n 3 --dist worksteal -m slow $(TESTS)
 
 check: $(INSTALLED)
 	$(BIN)/ruff format --check .
