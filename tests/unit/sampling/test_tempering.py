@@ -271,3 +271,27 @@ def test_warm_up_evens_the_exchange_rates_and_auto_takes_as_many_rungs_as_the_ba
     even = Ladder(betas=np.geomspace(1e-3, 1, len(report.betas)))  # the twin: nothing is placed
     rates = dx.sample(jax.random.key(0), target, "dmala", tempering=even, progress=False).tempering.exchange_rates
     assert np.ptp(rates) > 0.3
+
+
+def with_lengths(sampler: str, *lengths: float) -> Tempering:
+    """A ladder on 40 x 40 spins whose rungs change so many sites a step."""
+    target = dx.targets.Ising.lattice((40, 40), coupling=0.4)
+    kernel = Ladder(num_rungs=len(lengths)).kernel(dx.samplers.build_kernel(sampler, target), target)
+    turned = [each.with_knobs(path_length=jnp.float32(its)) for each, its in zip(kernel.kernels, lengths, strict=True)]
+    return kernel.with_kernels(turned, target).prepare(target, tuning=False)[0]
+
+
+@pytest.mark.parametrize(
+    ("sampler", "lengths", "longest"),
+    [
+        ("pas", (1600, 700, 200), 254),  # what the target's needs: 200 with room
+        ("pas", (1600, 30, 2), 98),  # 1600 / 16, which costs nothing
+        ("pas", (5, 3, 1), 5),
+        ("rwm", (1600, 30, 2), 6),  # a step that does not look at all sites has nothing for free
+    ],
+)
+def test_hot_rungs_have_no_longer_paths_than_the_target_pays_for(sampler, lengths, longest):
+    kernel = with_lengths(sampler, *lengths)
+    found = [float(each.path_length) for each in kernel.kernels]
+    assert found == [min(length, longest) for length in lengths]
+    assert kernel.capacity < 1.5 * longest + 8
