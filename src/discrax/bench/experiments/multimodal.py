@@ -140,9 +140,10 @@ def marginals(
         else known_marginals(target)
     )
     found = _shares(result, exact.shape[-1])
-    of_chains = np.abs(found - exact).max(axis=(1, 2))
+    of_chains, errors = np.abs(found - exact).max(axis=(1, 2)), np.abs(found.mean(axis=0) - exact)
+    worst = np.unravel_index(errors.argmax(), errors.shape)
     numbers = [
-        Number("marginal_error", float(np.abs(found.mean(axis=0) - exact).max())),
+        Number("marginal_error", float(errors[worst]), float(found[:, *worst].std(ddof=1))),
         Number("marginal_error_of_a_chain", float(of_chains.mean()), float(of_chains.std())),
         Number("time_s", result.seconds),
     ]

@@ -245,7 +245,8 @@ def modes(size: Size) -> Iterator[Cell]:
         "duplicated columns": call(f"{_HERE}:duplicated_columns"),
         "tall columns": call(f"{_HERE}:tall_columns", num_rows=1_000 if few else 2_500),
     }
-    budgets = {"duplicated columns": Budget(16, 500, 40_000)}  # whose three copies of four columns take more draws
+    # Three copies of four columns, and two of nine, take more draws.
+    budgets = {"duplicated columns": Budget(16, 500, 40_000), "tall columns": Budget(16, 500, 20_000)}
     samplers = {name: _LOCAL[name] for name in ("PAS", "DMALA", "GWG")} | {"Gibbs": call("discrax.samplers:gibbs")}
     ladders = {name: samplers[name] for name in ("PAS", "DMALA")}
     extra = {"long_run": (4, 500)} if few else {}
