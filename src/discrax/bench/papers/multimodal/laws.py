@@ -246,7 +246,7 @@ def modes(size: Size) -> Iterator[Cell]:
         "tall columns": call(f"{_HERE}:tall_columns", num_rows=1_000 if few else 2_500),
     }
     # Three copies of four columns, and two of nine, take more draws.
-    budgets = {"duplicated columns": Budget(16, 500, 40_000), "tall columns": Budget(16, 500, 20_000)}
+    budgets = {"duplicated columns": Budget(16, 500, 40_000), "tall columns": Budget(16, 500, 16_000)}
     samplers = {name: _LOCAL[name] for name in ("PAS", "DMALA", "GWG")} | {"Gibbs": call("discrax.samplers:gibbs")}
     ladders = {name: samplers[name] for name in ("PAS", "DMALA")}
     extra = {"long_run": (4, 500)} if few else {}
