@@ -139,6 +139,13 @@ class Tempering(Kernel):
             found = [last] * self.num_rungs  # what one has found costs much, and is the same for all
         return self.with_kernels(self._bounded(found, laws), target), note
 
+    def frozen(self, target: Target) -> "Tempering":
+        """With paths no longer than they are to be; arrays keep their size, for which there is a program."""
+        if self.capacity is None:
+            return self
+        fitted, _ = self.prepare(target, tuning=False)
+        return self.with_kernels([kernel.with_capacity(self.capacity) for kernel in fitted.kernels], target)
+
     def _bounded(self, kernels: list[Kernel], laws: list[Target]) -> list[Kernel]:
         """With no longer paths than the target's rung needs, or than cost nothing.
 

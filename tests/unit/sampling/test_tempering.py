@@ -295,3 +295,13 @@ def test_hot_rungs_have_no_longer_paths_than_the_target_pays_for(sampler, length
     found = [float(each.path_length) for each in kernel.kernels]
     assert found == [min(length, longest) for length in lengths]
     assert kernel.capacity < 1.5 * longest + 8
+
+
+def test_paths_are_bounded_where_the_program_that_tuned_them_draws():
+    target = dx.targets.Ising.lattice((40, 40), coupling=0.4)
+    tuned = with_lengths("pas", 200, 90, 20).with_kernels(
+        [dx.samplers.pas(length).with_capacity(1024) for length in (900.0, 90.0, 20.0)], target
+    )
+    frozen = tuned.frozen(target)
+    assert [float(each.path_length) for each in frozen.kernels] == [98, 90, 20]
+    assert frozen.capacity == 1024
