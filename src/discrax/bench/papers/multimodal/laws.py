@@ -267,7 +267,7 @@ def modes(size: Size) -> Iterator[Cell]:
     "what a ladder costs: seconds of a draw, by rung, beside those without, Ising 50 x 50",
     _table("Cost by rung", "cost_by_rung", "chains", "rungs"),
     _table("Cost of a ladder beside a run without", "cost", "chains", "rungs"),
-    _bars("Cost by rung", "cost_by_rung", "chains", "rungs"),
+    _bars("Cost by rung", "cost_by_rung", "chains", "rungs", logy=False),
 )
 def cost(size: Size) -> Iterator[Cell]:
     for chains, rungs in ((4, 4),) if size is Size.QUICK else ((4, 8), (100, 16)):
