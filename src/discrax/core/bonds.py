@@ -10,16 +10,19 @@ passes do, whatever the shape of the clusters.
 """
 
 from abc import abstractmethod
+from functools import partial
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.custom_batching import custom_vmap
 from jaxtyping import Array, Bool, Float, Int, Integer
 
 from discrax.core.target import Target
 from discrax.core.xla import materialised
 
+_AT_ONCE = 4_096  # sites of all chains that a CPU works on together
 _JUMPS = 3  # to the root's root in a pass; the passes that they save cost more than they do
 
 
@@ -63,20 +66,46 @@ class Bonded(Target):
 def clusters(bonds: Bonds, is_open: Bool[Array, " bonds"], num_sites: int) -> Int[Array, " n"]:
     """The lowest site of the cluster of each site; clusters are what open bonds connect."""
 
+    @custom_vmap
+    def of_chains(bonds: Bonds, is_open: Bool[Array, "chains bonds"]) -> Int[Array, "chains n"]:
+        # A CPU takes chains one after the other, as many at a time as fit its fastest memory: each then makes no more
+        # passes than it needs. What works on many numbers at once takes all of them.
+        find, at_once = partial(_clusters, bonds, num_sites=num_sites), max(1, _AT_ONCE // num_sites)
+        return jax.lax.platform_dependent(
+            is_open,
+            cpu=lambda is_open: jax.lax.map(find, is_open, batch_size=at_once),
+            default=jax.vmap(find),
+        )
+
+    @of_chains.def_vmap
+    def of_more_chains(size: int, is_batched: Any, bonds: Bonds, is_open: Bool[Array, "..."]) -> tuple[Array, bool]:
+        if any(jax.tree.leaves(is_batched[0])):  # graphs of their own
+            axes = jax.tree.map(lambda batched: 0 if batched else None, is_batched)
+            find = jax.vmap(partial(_clusters, num_sites=num_sites), in_axes=(None, 0))
+            return jax.vmap(find, in_axes=tuple(axes))(bonds, is_open), True
+        if not is_batched[1]:
+            return of_chains(bonds, is_open), False
+        found = of_chains(bonds, is_open.reshape(-1, bonds.count))
+        return found.reshape(size, -1, num_sites), True
+
+    return of_chains(bonds, is_open[None])[0]
+
+
+def _clusters(bonds: Bonds, is_open: Bool[Array, " bonds"], num_sites: int) -> Int[Array, " n"]:
     ways = jax.tree.map(materialised, bonds.ways(is_open))
 
-    def look(labels: Int[Array, " n"]) -> tuple[Array, Array]:
+    def jump_and_look(labels: Int[Array, " n"]) -> tuple[Array, Array]:
+        for _ in range(_JUMPS):
+            labels = materialised(labels)
+            labels = labels.at[labels].get(mode="promise_in_bounds")
         labels = materialised(labels)
         return labels, materialised(bonds.lowest(labels, ways))
 
     def one_pass(carry: tuple[Array, Array]) -> tuple[Array, Array]:
         labels, seen = carry
-        labels = jnp.minimum(labels.at[labels].min(seen, mode="promise_in_bounds"), seen)
-        for _ in range(_JUMPS):
-            labels = materialised(labels)
-            labels = labels.at[labels].get(mode="promise_in_bounds")
-        return look(labels)
+        return jump_and_look(jnp.minimum(labels.at[labels].min(seen, mode="promise_in_bounds"), seen))
 
-    # While a site sees a lower label than its own; at the end all sites of a cluster have that of its lowest.
-    first = look(jnp.arange(num_sites, dtype=jnp.int32))
+    # While a site sees a lower label than its own; at the end all sites of a cluster have that of its lowest. At first
+    # every site is a root, which needs no search.
+    first = jump_and_look(materialised(bonds.lowest(jnp.arange(num_sites, dtype=jnp.int32), ways)))
     return jax.lax.while_loop(lambda carry: jnp.any(carry[1] < carry[0]), one_pass, first)[0]

@@ -76,6 +76,7 @@ class Kernel(eqx.Module):
     uses_gradient: ClassVar[bool] = False  # where the target has no exact ratios, it must be differentiable
     sites_changed: ClassVar[int | str | None] = None  # in a step: a number, the field that has it, or None for all
     capacity: ClassVar[int | None] = None  # a static field where arrays of what a step changes have a size; it may grow
+    num_replicas: ClassVar[int] = 1  # states that a step of a chain moves
     keeps_totals: ClassVar[bool] = False  # it never leaves the states whose totals a space bounds
     evaluates_levels: ClassVar[bool] = False  # a step evaluates the target at every level of a site, or of all sites
 

@@ -39,6 +39,9 @@ class Ladder:
     A chain becomes a ladder of replicas, from a law that is easy to the target, which exchange their states. Draws are
     those of the target; `result.tempering` has exchange rates, round trips and log Z.
 
+    Every rung is tuned to its own acceptance. But where a step changes a path of sites, hot rungs have no longer paths
+    than the target's, or than a sixteenth of all sites: all rungs wait for the longest.
+
     - `num_rungs`: laws on the path. "auto" measures the barrier Lambda in a pilot and takes 2 Lambda + 1.
     - `betas`: the rungs themselves, increasing to 1; by default warm-up places them. A first one of 0 is taken as 1e-6.
     - `reference`: a law of the same space from which the path begins, such as independent sites; it must allow what the

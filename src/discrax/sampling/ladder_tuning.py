@@ -159,7 +159,8 @@ class LadderTuning(eqx.Module):
             memories = split(memory.of_rungs, kernel.num_rungs)
             parts = zip(kernel.laws(target), kernel.kernels, memories, strict=True)
             found = [self.rule.freeze(law, each, seen) for law, each, seen in parts]
-            kernel, of_rungs = kernel.with_kernels([each for each, _ in found], target), tuple(r for _, r in found)
+            kernel = kernel.with_kernels([each for each, _ in found], target).frozen(target)
+            of_rungs = tuple(report for _, report in found)
         rates = np.asarray(memory.rates, np.float64) / max(1, int(memory.count))
         betas = tuple(np.asarray(kernel.betas).tolist())
         barrier = float(gap_barriers(rates).sum())

@@ -317,7 +317,7 @@ class Run:
         """Streams hand over their next block, and kernels with a capacity get what they need."""
         is_streamed = any(steps_per_block(target) is not None for target in self.targets)
         is_sized = resize and self.ensemble.kernel.capacity is not None
-        work = num_draws * self.keys.size
+        work = num_draws * self.keys.size * self.ensemble.kernel.num_replicas
         if not is_streamed and not is_sized:
             return None
 

@@ -8,6 +8,8 @@ A step moves every rung by its own kernel, then neighbours change places (`core/
 of the laws of all rungs invariant, so that the last rung has the law of the target. With clusters each rung has two
 replicas, which first exchange a cluster of sites (`houdayer.py`).
 
+Samplers that make paths have them as long as the target's rung needs, or as cost it nothing, at all rungs.
+
 What a kernel has cached does not depend on the temperature, so that on the path of powers an exchange costs nothing.
 With a reference it does depend on b, and states are evaluated anew after exchanges.
 """
@@ -30,6 +32,7 @@ from discrax.sampling.stacking import split, stack
 from discrax.targets.between import between
 
 NEITHER, FROM_TARGET, FROM_HOTTEST = 0, 1, 2  # where a replica was last, of the two ends
+_FREE = 16  # a step that looks at all n sites takes as long for paths of n / 16 as for short ones
 
 
 class Rungs(NamedTuple):
@@ -76,12 +79,17 @@ class Tempering(Kernel):
     @property
     def num_rungs(self) -> int:
         """Laws on the path."""
-        return self.betas.shape[0]
+        return self.betas.shape[-1]
 
     @property
     def num_copies(self) -> int:
         """Replicas a rung."""
         return 1 if self.couplings is None else 2
+
+    @property
+    def num_replicas(self) -> int:
+        """Of all rungs."""
+        return self.num_rungs * self.num_copies
 
     @property
     def uses_gradient(self) -> bool:
@@ -129,7 +137,27 @@ class Tempering(Kernel):
             found = [kernel.prepare(law, tuning=tuning)[0] for kernel, law in zip(kernels, laws, strict=True)]
         else:
             found = [last] * self.num_rungs  # what one has found costs much, and is the same for all
-        return self.with_kernels(found, target), note
+        return self.with_kernels(self._bounded(found, laws), target), note
+
+    def frozen(self, target: Target) -> "Tempering":
+        """With paths no longer than they are to be; arrays keep their size, for which there is a program."""
+        if self.capacity is None:
+            return self
+        fitted, _ = self.prepare(target, tuning=False)
+        return self.with_kernels([kernel.with_capacity(self.capacity) for kernel in fitted.kernels], target)
+
+    def _bounded(self, kernels: list[Kernel], laws: list[Target]) -> list[Kernel]:
+        """With no longer paths than the target's rung needs, or than cost nothing.
+
+        All rungs are moved side by side, and each pays for the longest path. A hot rung would have its whole state
+        changed in a step: that takes longer than the round trips it saves.
+        """
+        last = kernels[-1]
+        if last.capacity is None:
+            return kernels
+        free = laws[-1].space.num_sites // _FREE if last.uses_gradient else 1
+        capacity = min(max(last.capacity, free), max(kernel.capacity or 1 for kernel in kernels))
+        return [_within_limits(each.with_capacity(capacity), law) for each, law in zip(kernels, laws, strict=True)]
 
     # --- Steps ----------------------------------------------------------------------------------------------------
 
@@ -190,7 +218,7 @@ class Tempering(Kernel):
 
     def _move(self, key: PRNGKeyArray, target: Target, states: State) -> tuple[State, Info]:
         def move(states: State, key: PRNGKeyArray) -> tuple[State, Info]:
-            keys = random.split(key, self.num_rungs * self.num_copies).reshape(self.num_rungs, self.num_copies)
+            keys = random.split(key, self.num_replicas).reshape(self.num_rungs, self.num_copies)
             return self.each(lambda kernel, law, key, state: kernel.step(key, law, state), target, keys, states)
 
         if self.num_steps == 1:
@@ -208,6 +236,12 @@ class Tempering(Kernel):
         """The state of the chain: that of the last rung, with the untempered log-probability of the target."""
         x, value = rungs.states.x[-1, 0], rungs.states.log_prob[-1, 0]
         return State(x, value if self.reference is None else value / inverse_temperature(target), rungs)
+
+
+def _within_limits(kernel: Kernel, law: Target) -> Kernel:
+    knobs = kernel.knobs(law).items()
+    over = {name: jnp.asarray(knob.high, jnp.float32) for name, knob in knobs if knob.value > knob.high}
+    return kernel.with_knobs(**over) if over else kernel
 
 
 def _as_leaf(value: Any) -> Any:

@@ -62,6 +62,23 @@ def test_clusters_are_the_connected_components(name, share):
     np.testing.assert_array_equal(found, lowest[labels])
 
 
+def test_clusters_of_many_chains_are_those_of_each():
+    bonds, n = dx.targets.Lattice((17, 13), 1.0, periodic=True).bonds(), 17 * 13
+    is_open = jnp.asarray(RNG.uniform(size=(3, 7, bonds.count)) < 0.5)
+    found = jax.jit(jax.vmap(jax.vmap(lambda is_open: clusters(bonds, is_open, n))))(is_open)
+    one = jax.jit(lambda is_open: clusters(bonds, is_open, n))
+    for at in np.ndindex(3, 7):
+        np.testing.assert_array_equal(found[at], one(is_open[at]))
+    assert not np.array_equal(found[0, 0], found[2, 6])
+
+
+def test_graphs_of_their_own_have_their_own_clusters():
+    graphs = [dx.targets.Sparse([(0, 1), (1, other)], np.ones(2), (4,)).bonds() for other in (2, 3)]
+    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *graphs)
+    found = jax.vmap(lambda bonds: clusters(bonds, jnp.ones(2, bool), 4))(stacked)
+    assert found.tolist() == [[0, 0, 0, 3], [0, 0, 2, 0]]
+
+
 def test_bonds_and_fields_are_those_of_log_prob():
     """log pi(x) - sum K [x_i = x_j] - sum f_i(x_i) is the same for all x."""
     matrix = np.triu(RNG.uniform(0, 1, (4, 4)))

@@ -225,3 +225,37 @@ def test_a_folder_has_the_same_run(tmp_path):
         assert result.tempering.log_normaliser == in_memory.tempering.log_normaliser
     with pytest.raises(ValueError, match="tempering"):
         short(tempering=dx.Ladder(5), folder=tmp_path / "run")
+
+
+def with_lengths(sampler: str, *lengths: float) -> Tempering:
+    """A ladder on 40 x 40 spins whose rungs change so many sites a step."""
+    target = dx.targets.Ising.lattice((40, 40), coupling=0.4)
+    kernel = Ladder(num_rungs=len(lengths)).kernel(dx.samplers.build_kernel(sampler, target), target)
+    turned = [each.with_knobs(path_length=jnp.float32(its)) for each, its in zip(kernel.kernels, lengths, strict=True)]
+    return kernel.with_kernels(turned, target).prepare(target, tuning=False)[0]
+
+
+@pytest.mark.parametrize(
+    ("sampler", "lengths", "longest"),
+    [
+        ("pas", (1600, 700, 200), 254),  # what the target's needs: 200 with room
+        ("pas", (1600, 30, 2), 98),  # 1600 / 16, which costs nothing
+        ("pas", (5, 3, 1), 5),
+        ("rwm", (1600, 30, 2), 6),  # a step that does not look at all sites has nothing for free
+    ],
+)
+def test_hot_rungs_have_no_longer_paths_than_the_target_pays_for(sampler, lengths, longest):
+    kernel = with_lengths(sampler, *lengths)
+    found = [float(each.path_length) for each in kernel.kernels]
+    assert found == [min(length, longest) for length in lengths]
+    assert kernel.capacity < 1.5 * longest + 8
+
+
+def test_paths_are_bounded_where_the_program_that_tuned_them_draws():
+    target = dx.targets.Ising.lattice((40, 40), coupling=0.4)
+    tuned = with_lengths("pas", 200, 90, 20).with_kernels(
+        [dx.samplers.pas(length).with_capacity(1024) for length in (900.0, 90.0, 20.0)], target
+    )
+    frozen = tuned.frozen(target)
+    assert [float(each.path_length) for each in frozen.kernels] == [98, 90, 20]
+    assert frozen.capacity == 1024

@@ -30,6 +30,7 @@ from discrax.sampling import Ladder, Result, log_normaliser, sample, scan_temper
 from discrax.targets import LogisticRegression, PolynomialMixture, QuarticMixture, TallLogisticRegression
 
 _HALF = 1.96  # standard errors on each side of an interval of 95 %
+_TURNS = 5  # of runs whose seconds are compared
 _FEW = 64  # draws at a time, of which overlaps are taken
 _MANY_ROWS = 10_000  # of a regression: counts far from the likeliest then have probability 0
 
@@ -140,9 +141,10 @@ def marginals(
         else known_marginals(target)
     )
     found = _shares(result, exact.shape[-1])
-    of_chains = np.abs(found - exact).max(axis=(1, 2))
+    of_chains, errors = np.abs(found - exact).max(axis=(1, 2)), np.abs(found.mean(axis=0) - exact)
+    worst = np.unravel_index(errors.argmax(), errors.shape)
     numbers = [
-        Number("marginal_error", float(np.abs(found.mean(axis=0) - exact).max())),
+        Number("marginal_error", float(errors[worst]), float(found[:, *worst].std(ddof=1))),
         Number("marginal_error_of_a_chain", float(of_chains.mean()), float(of_chains.std())),
         Number("time_s", result.seconds),
     ]
@@ -245,10 +247,14 @@ def trips_of(result: Result) -> list[Number]:
 
 @experiment
 def cost(cell: Cell, num_rungs: int) -> Measured:
-    """Seconds of a draw of a ladder of so many rungs over those of a draw without, and that by rung."""
-    measured: dict[str, Result] = {}
-    for name, ladder in {"without": None, "with": Ladder(num_rungs=num_rungs)}.items():
-        measured[name] = draw(cell, jax.random.key(cell.seed), ladder=ladder, keep=_nothing)
-    ratio = measured["with"].seconds / measured["without"].seconds
-    numbers = [Number("cost", ratio), Number("cost_by_rung", ratio / num_rungs)]
-    return numbers, timing_of(measured["with"])
+    """Seconds of a draw of a ladder of so many rungs over those of a draw without, and that by rung.
+
+    Both run by turns, and the least of their seconds count: what else a machine does makes any of them longer.
+    """
+    ladders, seconds = (None, Ladder(num_rungs=num_rungs)), ([], [])
+    for _ in range(_TURNS):
+        for ladder, its in zip(ladders, seconds, strict=True):
+            result = draw(cell, jax.random.key(cell.seed), ladder=ladder, keep=_nothing)
+            its.append(result.seconds)
+    ratio = min(seconds[1]) / min(seconds[0])
+    return [Number("cost", ratio), Number("cost_by_rung", ratio / num_rungs)], timing_of(result)

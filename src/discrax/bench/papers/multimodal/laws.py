@@ -245,7 +245,8 @@ def modes(size: Size) -> Iterator[Cell]:
         "duplicated columns": call(f"{_HERE}:duplicated_columns"),
         "tall columns": call(f"{_HERE}:tall_columns", num_rows=1_000 if few else 2_500),
     }
-    budgets = {"duplicated columns": Budget(16, 500, 40_000)}  # whose three copies of four columns take more draws
+    # Three copies of four columns, and two of nine, take more draws.
+    budgets = {"duplicated columns": Budget(16, 500, 40_000), "tall columns": Budget(16, 500, 16_000)}
     samplers = {name: _LOCAL[name] for name in ("PAS", "DMALA", "GWG")} | {"Gibbs": call("discrax.samplers:gibbs")}
     ladders = {name: samplers[name] for name in ("PAS", "DMALA")}
     extra = {"long_run": (4, 500)} if few else {}
@@ -266,7 +267,7 @@ def modes(size: Size) -> Iterator[Cell]:
     "what a ladder costs: seconds of a draw, by rung, beside those without, Ising 50 x 50",
     _table("Cost by rung", "cost_by_rung", "chains", "rungs"),
     _table("Cost of a ladder beside a run without", "cost", "chains", "rungs"),
-    _bars("Cost by rung", "cost_by_rung", "chains", "rungs"),
+    _bars("Cost by rung", "cost_by_rung", "chains", "rungs", logy=False),
 )
 def cost(size: Size) -> Iterator[Cell]:
     few = size is Size.QUICK
