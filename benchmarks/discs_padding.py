@@ -1,6 +1,6 @@
 """What padding does to samplers that do not leave it out: the causes of table 5 and table 6 of DISCS, tested.
 
-    python benchmarks/discs_padding.py sets DMALA --low 9000 --high 11000 --density 0.02 --cold 0.01 --graphs 8
+    python benchmarks/discs_padding.py sets DMALA --low 9000 --high 11000 --density 0.02 --cold 0.01
     python benchmarks/discs_padding.py blocks BG-2 --density 0.2
     python benchmarks/discs_padding.py cliques           (ego networks of Twitter: needs the data folder)
 
@@ -84,22 +84,28 @@ def flip_site(i, x, h, order, place, start, H, first, neighbours):
 
 
 @numba.njit(cache=True)
-def log_total_rate(start, H, t, num_padded):
-    top = 0.0 if num_padded > 0 else -np.inf
-    for c in range(2 * H):
-        if start[c + 1] > start[c]:
-            top = max(top, gain_of(c, H) / (2 * t))
-    total = num_padded * np.exp(-top)
-    for c in range(2 * H):
-        if start[c + 1] > start[c]:
-            total += (start[c + 1] - start[c]) * np.exp(gain_of(c, H) / (2 * t) - top)
-    return top + np.log(total)
+def log_total_rates(start, H, t, num_padded, is_mean):
+    """log Z of every chain, or of all of them their mean."""
+    log_z = np.empty(start.shape[0])
+    for chain in range(log_z.size):
+        top, total = 0.0 if num_padded > 0 else -np.inf, 0.0
+        count = np.diff(start[chain])
+        for c in range(2 * H):
+            if count[c] > 0:
+                top = max(top, gain_of(c, H) / (2 * t))
+        for c in range(2 * H):
+            if count[c] > 0:
+                total += count[c] * np.exp(gain_of(c, H) / (2 * t) - top)
+        log_z[chain] = top + np.log(total + num_padded * np.exp(-top))
+    top = log_z.max()
+    return np.full(log_z.size, top + np.log(np.mean(np.exp(log_z - top)))) if is_mean else log_z
 
 
 @numba.njit(cache=True)
-def mean_of_rates(log_z):
-    top = log_z.max()
-    return np.full(log_z.size, top + np.log(np.mean(np.exp(log_z - top))))
+def of_padding(kind, log_time, num_flipped, num_padded):
+    """The log-probability of flips of padding."""
+    p = flip_probability(kind, 0.0, log_time)
+    return num_flipped * np.log(p + 1e-32) + (num_padded - num_flipped) * np.log(1 - p + 1e-32)
 
 
 @numba.njit(cache=True)
@@ -149,7 +155,7 @@ def anneal_sets(seed, kind, is_mean, first, neighbours, H, num_padded, cold, num
     x, h = np.empty((num_chains, n), np.int8), np.empty((num_chains, n), np.int32)
     order, place = np.empty((num_chains, n), np.int32), np.empty((num_chains, n), np.int32)
     start, flips = np.zeros((num_chains, 2 * H + 1), np.int64), np.empty((num_chains, n), np.int32)
-    value, gain, log_q, log_z = np.empty(num_chains), np.empty(num_chains), np.empty(num_chains), np.empty(num_chains)
+    value, gain, log_q = np.empty(num_chains), np.empty(num_chains), np.empty(num_chains)
     num, padded = np.empty(num_chains, np.int64), np.zeros(num_chains, np.int64)
     for c in range(num_chains):
         x[c], h[c], value[c] = first_state(n, first, neighbours)
@@ -157,31 +163,23 @@ def anneal_sets(seed, kind, is_mean, first, neighbours, H, num_padded, cold, num
     best = value.max()
     for step in range(1, num_steps + 1):
         t = cold ** (step / num_steps)
+        log_times = np.log(_MOVES) - log_total_rates(start, H, t, num_padded, is_mean)
         for c in range(num_chains):
-            log_z[c] = log_total_rate(start[c], H, t, num_padded)
-        log_z = mean_of_rates(log_z) if is_mean else log_z
-        for c in range(num_chains):
-            log_time = np.log(_MOVES) - log_z[c]
-            stay, go = stay_or_go(kind, start[c], H, t, log_time)
+            stay, go = stay_or_go(kind, start[c], H, t, log_times[c])
             num[c], log_odds = propose(order[c], start[c], go, flips[c])
-            p = flip_probability(kind, 0.0, log_time)
-            padded[c] = np.random.binomial(num_padded, p) if num_padded > 0 else 0
-            of_padding = padded[c] * np.log(p + 1e-32) + (num_padded - padded[c]) * np.log(1 - p + 1e-32)
-            log_q[c], gain[c] = stay + log_odds + of_padding, 0.0
+            padded[c] = np.random.binomial(num_padded, flip_probability(kind, 0.0, log_times[c]))
+            log_q[c] = stay + log_odds + of_padding(kind, log_times[c], padded[c], num_padded)
+            gain[c] = 0.0
             for i in flips[c, : num[c]]:
                 gain[c] += gain_of(x[c, i] * H + h[c, i], H)
                 flip_site(i, x[c], h[c], order[c], place[c], start[c], H, first, neighbours)
+        log_times = np.log(_MOVES) - log_total_rates(start, H, t, num_padded, is_mean)
         for c in range(num_chains):
-            log_z[c] = log_total_rate(start[c], H, t, num_padded)
-        log_z = mean_of_rates(log_z) if is_mean else log_z
-        for c in range(num_chains):
-            log_time = np.log(_MOVES) - log_z[c]
-            back, go = stay_or_go(kind, start[c], H, t, log_time)
+            back, go = stay_or_go(kind, start[c], H, t, log_times[c])
+            back += of_padding(kind, log_times[c], padded[c], num_padded)
             for i in flips[c, : num[c]]:
                 p = go[x[c, i] * H + h[c, i]]
                 back += np.log(p + 1e-32) - np.log(1 - p + 1e-32)
-            p = flip_probability(kind, 0.0, log_time)
-            back += padded[c] * np.log(p + 1e-32) + (num_padded - padded[c]) * np.log(1 - p + 1e-32)
             if np.log(np.random.random()) < gain[c] / t + back - log_q[c]:
                 value[c] += gain[c]
             else:
