@@ -284,8 +284,12 @@ def test_a_file_of_rows_is_a_run(files):
         store.export(run, files / "rows.txt")
     part = store.export(run, files / "part.parquet", *part_of(store.read_about(run), [str(files / "suite.py")]))
     assert store.read_rows(part) == store.read_rows(run)
-    with pytest.raises(ValueError, match=r"No cell fits --only side=2"):
+    with pytest.raises(ValueError, match=r"has no row of discs/figure09"):
         store.export(run, files / "part.parquet", *part_of(store.read_about(run), ["discs/figure09"]))
+    about = store.read_about(run)
+    about["requests"].append(about["requests"][0] | {"suites": ["discs/figure09"], "only": ["side=50"]})
+    part = store.export(run, files / "part.parquet", *part_of(about, [str(files / "suite.py")]))
+    assert store.read_rows(part) == store.read_rows(run)  # what was asked of another suite alone is left out
     (files / "bad.parquet").write_bytes(b"PAR1")
     with pytest.raises(ValueError, match=r"bad.parquet cannot be read: it is damaged"):
         store.read_about(files / "bad.parquet")

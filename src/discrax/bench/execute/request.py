@@ -26,6 +26,10 @@ _SHOWN = {  # of tasks of one's own, by how they are measured
 }
 
 
+class NothingFits(ValueError):
+    """No cell is as --only has it."""
+
+
 @dataclass(frozen=True)
 class Request:
     """What was asked for, as plain values: suites, and what is changed in all their cells alike."""
@@ -45,10 +49,10 @@ class Request:
         own = [cell for name in self.suites for suite in find(name) for cell in suite.cells(self.size)]
         for text in self.only:
             if not any(all(_is_wanted(cell, [text], of_sampler=each) for each in (True, False)) for cell in own):
-                raise ValueError(f"No cell fits --only {text}; {_what_there_is(self)}.")
+                raise NothingFits(f"No cell fits --only {text}; {_what_there_is(self)}.")
         cells = {cell.id: cell for suite in suites for cell in suite.cells(self.size)}
         if not cells:
-            raise ValueError(f"No cell is left by --only {' '.join(self.only)}; {_what_there_is(self)}.")
+            raise NothingFits(f"No cell is left by --only {' '.join(self.only)}; {_what_there_is(self)}.")
         return list(cells.values())
 
 
@@ -250,6 +254,11 @@ def _from_json(found: Mapping[str, Any]) -> Request:
 def part_of(about: Mapping[str, Any], suites: Sequence[str]) -> tuple[dict[str, Any], set[str]]:
     """What a run of these suites would say of itself, asked for as this run was, and the ids of its cells."""
     names = make_request(suites, Size.DEFAULT).suites
-    parts = list(dict.fromkeys(replace(each, suites=names) for each in requests_of(dict(about))))
-    cells = {cell.id for each in parts for cell in each.cells()}
+    parts, cells = [], set()
+    for part in dict.fromkeys(replace(each, suites=names) for each in requests_of(dict(about))):
+        try:
+            cells |= {cell.id for cell in part.cells()}
+        except NothingFits:  # its --only was of other suites
+            continue
+        parts.append(part)
     return dict(about) | {"suites": list(names), "requests": [asdict(each) for each in parts]}, cells
