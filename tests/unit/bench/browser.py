@@ -3,6 +3,7 @@
 import re
 import shutil
 import subprocess
+import tempfile
 
 import pytest
 
@@ -14,7 +15,8 @@ def open_page(path, folder):
     if browser is None:
         pytest.skip("no Chromium or Chrome is installed")
     flags = "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking"
-    flags += f" --disable-component-update --disable-sync --user-data-dir={folder} --virtual-time-budget=2000"
+    profile = tempfile.mkdtemp(dir=folder)  # of one call: the browser of the last may still hold its own (status 21)
+    flags += f" --disable-component-update --disable-sync --user-data-dir={profile} --virtual-time-budget=2000"
     command = [browser, *flags.split(), "--dump-dom", f"{path.as_uri()}#selftest"]
     page = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
     head = re.search(r"<html[^>]*>", page)
