@@ -96,6 +96,25 @@ _SPECTRUM = (
     "Another target: the printed diagonal of this Gaussian is garbled, and no reading that we tried gives all printed "
     "numbers."
 )
+_SECOND_ORDER = ("AB-shift", "AB-max", "AB-trace")
+_RIDGE = (
+    "Algorithm 3 as printed, from (0.1, 0.5) with windows of 100 steps, is after 100,000 steps still on the ridge of "
+    "(sigma, alpha) that ends at (infinity, 1); print's numbers are those of its end."
+)
+# of AB-shift, AB-max and AB-trace with (sigma, alpha) by a grid of probes, then frozen: the rows "(ours)"
+_AT_THE_END = {
+    "2": "1,208 +- 2, 1,248 +- 2 and 1,270 +- 2 (print 1,182, 1,224 and 1,244)",
+    "10": "211.8 +- 0.6, 225.1 +- 0.8 and 254.6 +- 0.9 (print 196.9, 217.4 and 239.1)",
+    "50": "42.6 +- 0.2, 42.7 +- 0.2 and 59.5 +- 0.4 (print 35.7, 36.8 and 52.8)",
+}
+_REFERENCE = (
+    "Print has one reference state and does not say whether the grid has an edge; all its samplers are here as much "
+    "below ours."
+)
+_PERIODIC = (
+    "on the periodic grid LB has 60.4 +- 0.6 and one reference differs from another by 8.8 (standard deviation), "
+    "RW 6.46 and 0.86, AB-trace with (sigma, alpha) by probes 226 and 39: print is 1.96, 1.92 and 1.1 of these below"
+)
 
 
 def _notes_on(text: str, tested: str, task: str, value: str, sampler: str) -> tuple[Note, Note]:
@@ -111,7 +130,18 @@ NOTES: tuple[Note, ...] = tuple(
     each
     for text, tested, task, values, samplers in (
         (_DOMAINS, "", "grid-ising", ("0.7071",), ("Gibbs",)),
-        (_SPECTRUM, "", "sparse-gaussian", CONDITIONS, ("AB-shift", "AB-max", "AB-trace")),
+        (_SPECTRUM, "", "sparse-gaussian", CONDITIONS, _SECOND_ORDER),
+        *(
+            (
+                _RIDGE,
+                f"with (sigma, alpha) by probes these three have {found}",
+                "rotation-gaussian",
+                (value,),
+                _SECOND_ORDER,
+            )
+            for value, found in _AT_THE_END.items()
+        ),
+        (_REFERENCE, _PERIODIC, "grid-ising", ("0.3000",), ("RW", "LB", "DLP", *_SECOND_ORDER)),
     )
     for value in values
     for sampler in samplers

@@ -103,8 +103,9 @@ _SETS = (
     ),
     *(note(_PADDED, tested, sampler=sampler, graph_set="ER[9000-11000]") for sampler, tested in _LARGE.items()),
     note(
-        "Unexplained: with print's Z, the mean over chains (benchmarks/discs_padding.py), DMALA has 34.69 +- 0.15, padded or "
-        "not, which is 1.7 standard errors above print (34.375 with a spread of 0.6 over 32 graphs); it may be chance.",
+        "Unexplained: with print's Z, the mean over chains (benchmarks/discs_padding.py), DMALA has 34.69 +- 0.15, "
+        "padded or not, which is 1.7 standard errors above print (34.375 with a spread of 0.6 over 32 graphs); it may "
+        "be chance.",
         sampler="DMALA",
         density="0.20",
     ),
