@@ -1,11 +1,13 @@
 """How much jump distances differ between instances of the random targets of "Optimal scaling", as a part of them.
 
-    python benchmarks/jump_spread.py          (about ten minutes on two cores)
+    python benchmarks/jump_spread.py [ising] [fhmm]          (about ten minutes on two cores)
 
 Print has one instance of each target and does not say which. On independent bits the spread between instances is known
 (`tasks.jump_spread`); here it is measured for spins in random fields and for hidden Markov models, at the smallest
 size. The fields, and the noise of the series, are drawn for each site anew, so it falls as 1 / sqrt(sites).
 """
+
+import sys
 
 import jax
 import numpy as np
@@ -27,7 +29,7 @@ def target(task: str, config: str, seed: int) -> dx.Target:
 
 def main() -> None:
     """A line for each task and configuration: the spread of each sampler, and its part that is Monte Carlo error."""
-    for task in ("ising", "fhmm"):
+    for task in sys.argv[1:] or ("ising", "fhmm"):
         for config in ISING:
             parts = []
             for sampler in ("rwm", "gwg", "pas"):

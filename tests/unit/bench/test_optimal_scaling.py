@@ -10,7 +10,7 @@ import discrax as dx
 from discrax.bench.execute import cells as measure
 from discrax.bench.papers.optimal_scaling.kernels import ForwardOrder
 from discrax.bench.papers.optimal_scaling.sampling import table05, table06, table12
-from discrax.bench.papers.optimal_scaling.tasks import TASKS, fixed_and_tuned, grid, jump_spread
+from discrax.bench.papers.optimal_scaling.tasks import TASKS, fixed_and_tuned, grid, instance_spread, jump_spread
 from discrax.bench.plan.cell import Budget, call
 from discrax.bench.plan.suite import Size, find
 from discrax.bench.report.grid import make_grid
@@ -92,6 +92,10 @@ def test_one_random_instance_has_the_error_of_being_one():
     assert jump_spread(800, "C2", "ALBP") == pytest.approx(0.0135, abs=0.003)
     assert jump_spread(800, "C2", "RWM-1") == pytest.approx(0.7 / np.sqrt(12) / 0.65 / np.sqrt(800), rel=0.2)
     assert jump_spread(800, "C2", "LBP-1") == 0
+    assert instance_spread("bernoulli", 800, "C2", "ALBP") == jump_spread(800, "C2", "ALBP")
+    assert instance_spread("ising", 50, "C3", "GGWG") == pytest.approx(0.024 * 20 / 50)
+    assert instance_spread("fhmm", 800, "C1", "ALBP (forward order)") == pytest.approx(0.0093 / 2)
+    assert instance_spread("rbm", 400, "C2", "ALBP") == instance_spread("ising", 50, "C2", "RWM-1") == 0
     table = table05.exhibits[0]
     found = rows({"EJD": (1.70 * 1.06, 0.05)}, bernoulli("ARWM", size="800", config="C2"))
     assert entry(make_grid(table, found), ("ARWM", ""), "800", "C2").verdict == "within"

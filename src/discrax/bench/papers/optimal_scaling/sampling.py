@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
-from discrax.bench.papers.optimal_scaling.tasks import FAMILIES, TASKS, fixed_and_tuned, grid, jump_spread
+from discrax.bench.papers.optimal_scaling.tasks import FAMILIES, TASKS, fixed_and_tuned, grid, instance_spread
 from discrax.bench.plan.cell import Cell
 from discrax.bench.plan.rows import Row, is_too_short, relabel, without
 from discrax.bench.plan.suite import Figure, Size, Suite, Table, figure, note, suite
@@ -82,8 +82,9 @@ def _tables(task: str) -> tuple[tuple[Table, ...], ...]:
     its, title = TASKS[task], TITLES[task]
     columns = (its.size_label, "config")
     shared: dict[str, Any] = {"paper": "optimal-scaling", "columns": columns, "derive": best_of_grid}
-    if task == "bernoulli":
-        shared["instance_spread"] = lambda labels: jump_spread(int(labels["N"]), labels["config"], labels["sampler"])
+    shared["instance_spread"] = lambda labels: instance_spread(
+        task, int(labels[its.size_label]), labels["config"], labels["sampler"]
+    )
     jump = Table(f"Jump distance, {title}", number=its.first_table, metric="EJD", ours="EJD", notes=NOTES, **shared)
     of_ess: dict[str, Any] = {"number": its.first_table + 1, "metric": "ESS", **shared}
     cut = [str(size) for size, share in zip(its.sizes, its.shares, strict=True) if share < 1]
@@ -148,8 +149,8 @@ def _summary_rows(rows: list[Row]) -> list[Row]:
 
 _SUMMARY: dict[str, Any] = {"paper": "optimal-scaling", "number": 1, "columns": ("task", "size")}
 _SUMMARY["derive"] = _summary_rows
-_SUMMARY["instance_spread"] = lambda labels: (
-    jump_spread(TASKS["bernoulli"].sizes[1], "C2", labels["sampler"]) if labels["task"] == "bernoulli" else 0.0
+_SUMMARY["instance_spread"] = lambda labels: instance_spread(
+    labels["task"], TASKS[labels["task"]].sizes[1], "C2", labels["sampler"]
 )
 _SWAPPED = note(
     "The printed FHMM row has ESS and seconds swapped for ALBP and GLBP, and the ESS of GWG-1 at LBP-1; see table 12.",

@@ -106,6 +106,31 @@ def jump_spread(size: int, config: str, name: str, num_draws: int = 60) -> float
     return float(np.std(values, ddof=1) / np.mean(values))
 
 
+# Between 16 instances at C1, C2 and C3, at the smallest size, without the Monte Carlo error: benchmarks/jump_spread.py
+_MEASURED = {
+    ("ising", "RWM"): (0.040, 0.043, 0.040),
+    ("ising", "GWG"): (0.013, 0.020, 0.024),
+    ("ising", "LBP"): (0.0065, 0.0073, 0.012),
+    ("fhmm", "RWM"): (0.074, 0.081, 0.082),
+    ("fhmm", "GWG"): (0.026, 0.033, 0.035),
+    ("fhmm", "LBP"): (0.0093, 0.013, 0.014),
+}
+
+
+def instance_spread(task: str, size: int, config: str, name: str) -> float:
+    """How much the jump distance of a row differs between random instances of a task, as a part of it.
+
+    Fields and series are drawn site by site, so it falls with the root of the number of sites: p^2 spins, L steps.
+    """
+    if task == "bernoulli":
+        return jump_spread(size, config, name)
+    family = next((family for family in ("RWM", "GWG", "LBP") if family in name), "")
+    if name.endswith("-1") or (task, family) not in _MEASURED:  # of one site a step it was not measured
+        return 0.0
+    smaller = TASKS[task].sizes[0] / size
+    return _MEASURED[task, family][CONFIGS.index(config)] * (smaller if task == "ising" else smaller**0.5)
+
+
 def budget(task: str, index: int, effort: Size) -> Budget:
     """Half of the steps are burn-in, and tuning. Of a task all rows have the same."""
     its = TASKS[task]
@@ -160,8 +185,8 @@ def grid(task: str, effort: Size, *, medium_only: bool = False) -> Iterator[Cell
 
 
 def _rates(task: str, index: int, is_walk: bool, effort: Size) -> tuple[float, ...]:
-    if task == "rbm" and is_walk:
-        return _RATES[effort][:1]  # one site a step is accepted less often than any of them
+    if task == "rbm" and is_walk:  # one site a step is accepted less often than at a quarter: higher rates repeat it
+        return tuple(rate for rate in _RATES[effort] if rate <= max(0.25, _RATES[effort][0]))
     if index == 2 and effort is Size.DEFAULT:
         return _FEW_WALK_RATES if is_walk else _FEW_RATES
     return _RATES[effort]

@@ -1,0 +1,156 @@
+"""Random walks and Gibbs on the lattice Gaussians of "Any-scale balanced samplers", in the readings that print leaves open.
+
+    python benchmarks/lattice_walks.py TASK READING [--walk fixed|bernoulli] [--move level|any]
+
+ESS per 10,000 queries, at condition numbers 2, 10 and 50, the number R of sites tuned to an acceptance of 0.234. Two
+things are open. How a walk chooses its sites: R of them, or each with probability R / n, as DISCS does; and where they
+go: to a neighbouring level, or to any other. And what the diagonal of the sparse one is, whose printed formula is
+garbled; `READINGS` has what was tried.
+"""
+
+import sys
+
+import numba
+import numpy as np
+
+from discrax.diagnostics.ess import ess_of_centred
+from discrax.targets import LatticeGaussian
+
+SITES, LEVELS = 100, 21
+CHAINS, WARMUP, STEPS, REFERENCES = 8, 10_000, 40_000, 30
+CONDITIONS = (2.0, 10.0, 50.0)
+PRINTED = {
+    "rotation": {"walk": (14.53, 9.41, 6.20), "gibbs": (2.77, 2.81, 2.87)},
+    "sparse": {"walk": (11.80, 8.67, 9.99), "gibbs": (3.80, 4.20, 4.42)},
+}
+READINGS = {
+    "ours": lambda u, L: np.sqrt(L) / (1 + (L - 1) * u),
+    "one": lambda u, L: 1 / (1 + (L - 1) * u),
+    "up": lambda u, L: L / (1 + (L - 1) * u),
+    "lin": lambda u, L: 1 + (L - 1) * u,
+    "square": lambda u, L: L / (1 + (L - 1) * u) ** 2,
+    "onesq": lambda u, L: 1 / (1 + (L - 1) * u) ** 2,
+    "root": lambda u, L: np.sqrt(L / (1 + (L - 1) * u)),
+    "linroot": lambda u, L: (1 + (L - 1) * u) / np.sqrt(L),
+}
+
+
+def precision(task: str, reading: str, condition: float, seed: int) -> np.ndarray:
+    """Q of f(x) = -(x - 10)' Q (x - 10) / 2."""
+    if task == "rotation":
+        target = LatticeGaussian.rotation(seed, SITES, condition, LEVELS, 10.0)
+        return -np.asarray(target.coupling.matrix, float)
+    rng = np.random.default_rng(seed)
+    sites = np.arange(SITES)
+    while True:
+        M = np.eye(SITES)
+        M[sites, (sites + 1) % SITES] = M[(sites + 1) % SITES, sites] = 0.2 * rng.normal(size=SITES)
+        if np.linalg.eigvalsh(M)[0] > 0:
+            break
+    root = np.sqrt(READINGS[reading](np.linspace(0, 1, SITES), condition))
+    return root[:, None] * M * root
+
+
+@numba.njit(cache=True)
+def walk(Q, centre, references, steps, warmup, each_alone, any_level, seed):
+    """Distances of a chain's states to the references after each step of a tuned random walk."""
+    np.random.seed(seed)
+    n, R = len(Q), 1.0
+    x = np.random.randint(0, LEVELS, n)
+    y, order = x.copy(), np.arange(n)
+    found = np.empty((steps, len(references)), np.float32)
+    field = Q @ (x - centre)
+    distance = np.abs(references - x).sum(axis=1).astype(np.float32)
+    for t in range(warmup + steps):
+        y[:] = x
+        if each_alone:
+            moved = np.flatnonzero(np.random.random(n) < min(R / n, 1.0))
+        else:
+            count = int(R) + int(np.random.random() < R - int(R))
+            for k in range(count):
+                j = k + np.random.randint(0, n - k)
+                order[k], order[j] = order[j], order[k]
+            moved = order[:count].copy()
+        inside = True
+        for i in moved:
+            if any_level:
+                y[i] = (x[i] + np.random.randint(1, LEVELS)) % LEVELS
+            else:
+                y[i] = x[i] + (1 if np.random.random() < 0.5 else -1)
+            inside = inside and 0 <= y[i] < LEVELS
+        accepted = 0.0
+        if inside:
+            change = 0.0
+            for i in moved:
+                change -= field[i] * (y[i] - x[i])
+                for j in moved:
+                    change -= 0.5 * (y[i] - x[i]) * Q[i, j] * (y[j] - x[j])
+            accepted = min(1.0, np.exp(change))
+            if np.random.random() < accepted:
+                for i in moved:
+                    field += Q[:, i] * (y[i] - x[i])
+                    for r in range(len(references)):
+                        distance[r] += abs(references[r, i] - y[i]) - abs(references[r, i] - x[i])
+                    x[i] = y[i]
+        if t < warmup:
+            R = min(max(R + (accepted - 0.234) / (1 + 10 * t / warmup), 1.0), float(n))
+        else:
+            found[t - warmup] = distance
+    return found
+
+
+@numba.njit(cache=True)
+def gibbs(Q, centre, references, steps, warmup, each_alone, any_level, seed):
+    """The same of Gibbs steps, one site each, in turn."""
+    np.random.seed(seed)
+    n = len(Q)
+    x = np.random.randint(0, LEVELS, n)
+    found = np.empty((steps, len(references)), np.float32)
+    levels = np.arange(LEVELS)
+    distance = np.abs(references - x).sum(axis=1).astype(np.float32)
+    for t in range(warmup + steps):
+        i = t % n
+        field = Q[i] @ (x - centre) - Q[i, i] * (x[i] - centre)
+        logits = -field * levels - 0.5 * Q[i, i] * (levels - centre) ** 2
+        weights = np.cumsum(np.exp(logits - logits.max()))
+        new = np.searchsorted(weights, np.random.random() * weights[-1])
+        for r in range(len(references)):
+            distance[r] += abs(references[r, i] - new) - abs(references[r, i] - x[i])
+        x[i] = new
+        if t >= warmup:
+            found[t - warmup] = distance
+    return found
+
+
+def ess_per_step(
+    one_chain, Q: np.ndarray, centre: float, each_alone: bool, any_level: bool
+) -> tuple[float, float, float]:
+    """The mean over chains and references, its standard error over chains, and the spread of references."""
+    references = np.random.default_rng(7).integers(0, LEVELS, (REFERENCES, SITES))
+    found = []
+    for chain in range(CHAINS):
+        values = one_chain(Q, centre, references, STEPS, WARMUP, each_alone, any_level, chain)
+        values -= values.mean(axis=0)
+        found.append(ess_of_centred(np.ascontiguousarray(values.T), "first_negative") / STEPS)
+    found = np.array(found)
+    return float(found.mean()), float(found.mean(axis=1).std() / np.sqrt(CHAINS)), float(found.mean(axis=0).std())
+
+
+def main() -> None:
+    """A line of ESS per 10,000 queries: a step of a walk is two, a Gibbs step is printed as one."""
+    task, reading = sys.argv[1:3]
+    each_alone, any_level = "bernoulli" in sys.argv, "any" in sys.argv
+    centre = 0.0 if "corner" in sys.argv else 10.0
+    for name, one_chain, queries in (("walk", walk, 2), ("gibbs", gibbs, 21)):
+        parts = []
+        for condition, printed in zip(CONDITIONS, PRINTED[task][name], strict=True):
+            mean, error, spread = ess_per_step(
+                one_chain, precision(task, reading, condition, 0), centre, each_alone, any_level
+            )
+            scale = 10_000 / queries
+            parts.append(f"{mean * scale:.2f} +- {error * scale:.2f}, spread {spread * scale:.2f} (print {printed})")
+        print(" ".join(sys.argv[1:]), name, "; ".join(parts), flush=True)
+
+
+if __name__ == "__main__":
+    main()
