@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import jax
 import numpy as np
 import pytest
+import scipy.sparse
 
 import discrax as dx
 from discrax.bench.execute import cells as execute
@@ -130,6 +131,26 @@ def test_thinning_changes_what_is_kept_and_no_number_per_step(monkeypatch):
         assert thinned[name] == pytest.approx(whole[name], rel=1e-5), name
     assert whole["ESS_per_step"] < 0.1
     assert thinned["ESS_per_step"] == pytest.approx(whole["ESS_per_step"], rel=0.05)
+
+
+def lock_and_free_spins():
+    """Eight spins that never part, so that chains stay in the mode that they began in, and forty free ones."""
+    couplings = np.zeros((48, 48))
+    couplings[range(7), range(1, 8)] = couplings[range(1, 8), range(7)] = 8.0
+    return dx.targets.Ising.graph(scipy.sparse.csr_array(couplings))
+
+
+def test_modes_do_not_make_chains_look_slow_that_are_fast_in_each(monkeypatch):
+    """Every step of Gibbs draws all free spins anew: 1 a step, which of every sixteenth draw would be at most 1/16."""
+    monkeypatch.setattr(stages, "FIRST", 400)
+    monkeypatch.setattr(stages, "MOST", 400)
+    cell = make_cell(
+        target=call(f"{HERE}:lock_and_free_spins"), budget=Budget(8, 50, 6_400),
+        sampler=call("discrax.samplers:gibbs", scan="chromatic"), measure=call("discrax.bench.experiments.ess:mixing"),
+    )  # fmt: skip
+    found = numbers_of(run_cells([cell])[0])
+    assert not found["is_long_enough"]
+    assert found["ESS_per_step"] > 0.7
 
 
 def bits(p):

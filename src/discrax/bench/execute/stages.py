@@ -1,10 +1,11 @@
 """Chains of cells in stages: they go on until their measure has enough of them, at most for their budget.
 
 The first stage is `FIRST` draws, and every other doubles the steps. When there would be more than `MOST` draws a chain,
-every sixteenth is kept, and from there on a draw is sixteen times as many steps: steps grow, what is kept does not. A
-cell has the draws of the stage after which it had enough. Those that share its program go on; when half of them are
-done and a stage takes longer than compiling, without it. Every length of a chunk and every thinning is a program to
-compile, so all stages are of whole sixteenths of the first, and what a budget has left beyond them is not used.
+every sixteenth is kept, and from there on a draw is sixteen times as many steps: steps grow, what is kept does not; a
+cell whose measure cannot do with these ends instead. A cell has the draws of the stage after which it had enough. Those
+that share its program go on; when half of them are done and a stage takes longer than compiling, without it. Every
+length of a chunk and every thinning is a program to compile, so all stages are of whole sixteenths of the first, and
+what a budget has left beyond them is not used.
 """
 
 from collections.abc import Callable, Sequence
@@ -45,7 +46,9 @@ def sample_cells(cells: Sequence[Cell], measure: Measure, place: Place) -> list[
         thinning = _THINNER * thinning if is_full else thinning
         num_samples = min(done, most - done) // thinning // part * part
         for i, result in running.items():
-            if i not in finished and (num_samples < 1 or measure.has_enough(result)):
+            if i not in finished and (
+                num_samples < 1 or measure.has_enough(result) or (is_full and not measure.can_thin(result, _THINNER))
+            ):
                 finished[i] = result
         left = [i for i in running if i not in finished]
         if not left:

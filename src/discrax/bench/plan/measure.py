@@ -61,12 +61,14 @@ def experiment(run: Callable[Concatenate[Cell, Settings], Measured]) -> Callable
 class Measure(NamedTuple):
     """What to keep of a run, and the numbers to make of it.
 
-    With `has_enough` a cell's budget is the most that it may run: it ends when what it kept is enough.
+    With `has_enough` a cell's budget is the most that it may run: it ends when what it kept is enough. Long runs keep
+    every so many of their draws, unless `can_thin` says that this would be too few: then the cell ends before.
     """
 
     keep: Callable[[Target], Any]  # what `sample` is to keep
     numbers: Callable[[Cell, Result], list[Number]]
     has_enough: Callable[[Result], bool] | None = None
+    can_thin: Callable[[Result, int], bool] = lambda result, every: True
 
 
 _folder_of_cell: ContextVar[Path | None] = ContextVar("folder_of_cell", default=None)
