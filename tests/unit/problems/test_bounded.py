@@ -187,6 +187,6 @@ def test_solutions_of_random_problems_are_feasible(problem):
 
 @pytest.mark.slow
 @given(SETTINGS)
-@settings(max_examples=repeats(300, 10_000), deadline=None)
+@settings(max_examples=repeats(150, 10_000), deadline=None)
 def test_solutions_of_many_random_problems_are_feasible(problem):
     assert_feasible(random_problem(*problem))

@@ -13,6 +13,7 @@ from discrax.solving.clock import SearchBudget
 from discrax.solving.covers import is_set_model, search_sets
 from discrax.solving.engine import Report
 from discrax.solving.reductions import reduce_graph
+from repeats import repeats
 
 from .clocks import Hands
 from .test_reductions import optimum, random_graph
@@ -94,7 +95,7 @@ def assert_feasible_reports(seed, density, is_weighted, is_clique, has_init, num
         assert np.allclose(problem.objective(report.best_states), report.best_values)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=repeats(15, 40), deadline=None)
 @given(st.integers(0, 10**6), st.floats(0.02, 0.9), st.booleans(), st.booleans(), st.booleans(), st.integers(0, 20))
 def test_every_reported_state_is_feasible(seed, density, is_weighted, is_clique, has_init, num_steps):
     assert_feasible_reports(seed, density, is_weighted, is_clique, has_init, num_steps)
