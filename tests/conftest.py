@@ -17,12 +17,16 @@ them.
 
 import gc
 import os
+import signal
 from pathlib import Path
 
 import pytest
 from jaxtyping import install_import_hook
 
 from discrax.core.program_cache import shrink
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell starts what it puts into the background deaf to Ctrl-C
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _COMPILED = "DISCRAX_TESTS_COMPILED"
 _LARGEST = 2 * 2**30  # bytes of programs that are kept
