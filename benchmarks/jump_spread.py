@@ -29,7 +29,10 @@ def target(task: str, config: str, seed: int) -> dx.Target:
 
 def main() -> None:
     """A line for each task and configuration: the spread of each sampler, and its part that is Monte Carlo error."""
-    for task in sys.argv[1:] or ("ising", "fhmm"):
+    asked = sys.argv[1:] or ["ising", "fhmm"]
+    if not {*asked} <= {"ising", "fhmm"}:
+        raise SystemExit(f"Expected ising, fhmm or both, but got {' '.join(asked)!r}.")
+    for task in asked:
         for config in ISING:
             parts = []
             for sampler in ("rwm", "gwg", "pas"):

@@ -38,19 +38,13 @@ READINGS = {
 
 
 def precision(task: str, reading: str, condition: float, seed: int) -> np.ndarray:
-    """Q of f(x) = -(x - 10)' Q (x - 10) / 2."""
-    if task == "rotation":
-        target = LatticeGaussian.rotation(seed, SITES, condition, LEVELS, 10.0)
-        return -np.asarray(target.coupling.matrix, float)
-    rng = np.random.default_rng(seed)
-    sites = np.arange(SITES)
-    while True:
-        M = np.eye(SITES)
-        M[sites, (sites + 1) % SITES] = M[(sites + 1) % SITES, sites] = 0.2 * rng.normal(size=SITES)
-        if np.linalg.eigvalsh(M)[0] > 0:
-            break
-    root = np.sqrt(READINGS[reading](np.linspace(0, 1, SITES), condition))
-    return root[:, None] * M * root
+    """Q of f(x) = -(x - centre)' Q (x - centre) / 2, its diagonal in a reading."""
+    edges, values = getattr(LatticeGaussian, task)(seed, SITES, condition, LEVELS, 10.0).hessian()
+    Q = np.zeros((SITES, SITES))
+    Q[edges[:, 0], edges[:, 1]] = Q[edges[:, 1], edges[:, 0]] = -values
+    u = np.linspace(0, 1, SITES)
+    scale = np.sqrt(READINGS[reading](u, condition) / READINGS["ours"](u, condition))
+    return scale[:, None] * Q * scale
 
 
 @numba.njit(cache=True)
@@ -140,7 +134,12 @@ def ess_per_step(
 
 def main() -> None:
     """A line for walks and one for Gibbs. A step of a walk is two queries, one of Gibbs a query a level."""
-    task, *how = sys.argv[1:]
+    task, *how = sys.argv[1:] or ("",)
+    unknown = [each for each in how if each not in (*READINGS, "bernoulli", "any", "corner")]
+    if task not in PRINTED or unknown:
+        raise SystemExit(
+            f"Expected rotation or sparse, and words of the docstring, but got {' '.join(sys.argv[1:])!r}."
+        )
     reading = next((each for each in how if each in READINGS), "ours")
     flags = ("bernoulli" in how, "any" in how)
     for name, one_chain, queries in (("walk", walk, 2), ("gibbs", gibbs, LEVELS)):
