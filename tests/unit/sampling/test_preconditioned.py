@@ -48,11 +48,11 @@ def test_warm_up_is_whole_whatever_its_parts(estimated):
 
 
 def test_a_quadratic_target_hands_it_over():
-    result = sample(QUADRATIC, "ab_trace")
+    result = sample(QUADRATIC, "ab_trace", num_warmup=600)  # after 150 sigma may still be small
     how, tuning = result.reports
     assert how.startswith("W exact")
-    assert tuning.num_steps == 150
-    assert float(result.stats["accept_prob"].mean()) > 0.75  # 0.84 where few steps of tuning end at a small sigma
+    assert tuning.num_steps == 600
+    assert float(result.stats["accept_prob"].mean()) > 0.9
 
 
 @pytest.mark.slow
