@@ -41,7 +41,7 @@ def convolutional(
         trained = pcd(
             jax.random.key(seed), untrained_truth, images, sampler="gwg", num_steps=num_steps, num_updates=num_updates,
             batch_size=50, buffer_size=num_rows, reshuffle=True, optimiser=_optimiser(learning_rate), adaptation=None,
-            penalty=_penalty, largest_gap=1e30, every=max(1, num_updates // 20), progress=False,
+            penalty=_penalty, every=max(1, num_updates // 20), progress=False,
         )  # fmt: skip
         training.check_trained(trained)
         (rows,) = snapshots(
