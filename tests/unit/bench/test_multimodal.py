@@ -74,8 +74,7 @@ def test_classes_are_told_and_their_changes_counted():
     ("suite", "some", "those"),  # the ladder below has cells of all kinds of the modes
     [
         (glass, "8 x 8", [0, -1]),
-        (digits, "16 hidden", [0, -1]),
-        *repeats([], [(modes, "quartic mixture", [-1]), (cost, "4", [-1])]),
+        *repeats([], [(digits, "16 hidden", [0, -1]), (modes, "quartic mixture", [-1]), (cost, "4", [-1])]),
     ],
 )
 def test_the_quick_size_runs(suite, some, those):

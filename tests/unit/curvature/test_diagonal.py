@@ -9,6 +9,7 @@ from discrax.core.sparse import greedy_colouring
 from discrax.curvature import norm, semidefinite
 from discrax.curvature.diagonal import lambda_shift, smallest_norm, smallest_trace
 from discrax.curvature.matrices import off_diagonal
+from repeats import repeats
 
 scipy_sparse = pytest.importorskip("scipy.sparse")
 J = 0.4407
@@ -240,7 +241,7 @@ def is_positive(matrix) -> bool:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["spin glass", "scale-free"])
+@pytest.mark.parametrize("name", ["spin glass", *repeats([], ["scale-free"])])
 def test_trace_of_ten_thousand_sites(name):
     """Feasible: no eigenvalue is below -1e-6 of the largest. Tight: some are below 1e-3 of it."""
     W = grid(100, signs_from=0) if name == "spin glass" else scale_free(10_000)

@@ -17,6 +17,7 @@ import discrax as dx
 from discrax.core.target import evaluate, exact_evaluation
 from discrax.interop.numpyro import DiscraxGibbs, from_model, values_of
 from discrax.interop.numpyro_sites import find_sites
+from repeats import repeats
 
 RNG = np.random.default_rng(0)
 MEANS, PAIRS, Y = jnp.asarray([-1.0, 0.5, 2.0]), jnp.asarray(RNG.normal(size=(3, 2))), 0.4
@@ -151,7 +152,7 @@ def test_a_kernel_that_is_wrong_by_a_little_is_found():
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Some donated buffers")  # NumPyro gives away what it has, vectorised
-@pytest.mark.parametrize("chain_method", ["sequential", "vectorized", jax.vmap])
+@pytest.mark.parametrize("chain_method", ["vectorized", *repeats([], ["sequential", jax.vmap])])
 def test_a_discrete_model_has_its_posterior_however_chains_run(chain_method):
     target = from_model(discrete_model, Y)
     law = dx.exact.law(target)
