@@ -27,7 +27,7 @@ SAMPLERS = {  # the weight, as tables write it, and tuning
     for name, rest, tuning in (("LBP", "-1", None), ("ALBP", "", call(RATE)), ("ALBP", f" {OURS}", "auto"))
 }
 _GRID = {Size.QUICK: (2, 10), Size.DEFAULT: (5, 10, 20, 40, 80), Size.PAPER: (5, 10, 15, 20, 30, 40, 60, 80, 100)}
-_UPDATES = {Size.QUICK: 150, Size.DEFAULT: 2_000, Size.PAPER: 50_000}
+_UPDATES = {Size.QUICK: 150, Size.DEFAULT: 1_000, Size.PAPER: 50_000}
 
 
 def fewest_steps(rows: list[Row]) -> list[Row]:
