@@ -13,30 +13,32 @@ _SECONDS_APART = 10.0
 
 
 def is_drawn(progress: bool | None) -> bool:
-    """Whether a bar is drawn: as asked, else in terminals and notebooks, where it can be drawn over."""
+    """Whether a bar is drawn: where rich can draw it over, in terminals and notebooks, as asked; else not in CI."""
     is_notebook = "ipykernel" in sys.modules
-    if is_notebook and find_spec("ipywidgets") is None:
-        return False  # rich needs it there, and warns above every bar
-    if progress is not None:
-        return progress
-    return not is_silent() and not os.environ.get("CI") and (sys.stderr.isatty() or is_notebook)
+    needed = ("rich", "ipywidgets") if is_notebook else ("rich",)  # rich warns above every bar of a notebook without
+    if any(find_spec(name) is None for name in needed) or not (sys.stderr.isatty() or is_notebook):
+        return False
+    return not is_silent() and not os.environ.get("CI") if progress is None else progress
 
 
 def plain_lines(progress: bool | None) -> "PlainLines | None":
     """What speaks where no bar is drawn; None where nobody asked, or is to be disturbed, or where there is a bar."""
     is_wanted = not is_silent() if progress is None else progress
-    return PlainLines() if is_wanted and not is_drawn(progress) else None
+    return PlainLines(is_asked=bool(progress)) if is_wanted and not is_drawn(progress) else None
 
 
 class PlainLines:
-    """Lines on the error stream, the first after ten seconds and then one every ten: a short run says nothing."""
+    """Lines on the error stream, the first after ten seconds and then one every ten.
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic):
-        self._clock, self._last = clock, clock()
+    A short run says nothing, or, where lines were asked for, how it ended.
+    """
 
-    def say(self, line: Callable[[], str]) -> None:
+    def __init__(self, is_asked: bool = False, clock: Callable[[], float] = time.monotonic):
+        self._is_asked, self._clock, self._last = is_asked, clock, clock()
+
+    def say(self, line: Callable[[], str], is_last: bool = False) -> None:
         """Prints the line if it is time for one."""
-        if self._clock() - self._last >= _SECONDS_APART:
+        if self._clock() - self._last >= _SECONDS_APART or (is_last and self._is_asked):
             self._last = self._clock()
             print(line(), file=sys.stderr, flush=True)
 
@@ -52,11 +54,9 @@ class ProgressBar:
         self._title, self._total, self._done = title, total, done
         if not is_drawn(progress):
             return
-        try:
-            from rich import progress as bars
-            from rich.console import Console
-        except ImportError:
-            return
+        from rich import progress as bars
+        from rich.console import Console
+
         self._bar = bars.Progress(
             bars.TextColumn("{task.description:>9}"),
             bars.BarColumn(),
@@ -87,4 +87,5 @@ class ProgressBar:
         if self._bar is not None:
             self._bar.update(self._task, advance=steps, numbers=numbers)
         if self._lines is not None:
-            self._lines.say(lambda: f"{self._title}: {self._done} of {self._total}, {numbers}")
+            line = f"{self._title}: {self._done} of {self._total}, {numbers}"
+            self._lines.say(lambda: line, is_last=self._done >= self._total)

@@ -98,11 +98,9 @@ class Line(AbstractContextManager):
         self._title = repr(problem)
         if not is_drawn(progress):
             return
-        try:
-            from rich.console import Console
-            from rich.live import Live
-        except ImportError:
-            return
+        from rich.console import Console
+        from rich.live import Live
+
         self._live = Live(self._title, console=Console(stderr=True), refresh_per_second=5)
 
     def __enter__(self) -> "Line":
@@ -125,4 +123,4 @@ class Line(AbstractContextManager):
         if self._live is not None:
             self._live.update(said)
         if self._lines is not None:
-            self._lines.say(lambda: said)
+            self._lines.say(lambda: said, is_last=history.fraction >= 1)

@@ -76,18 +76,27 @@ def test_sampling_prints_only_what_was_asked_for(capfd, monkeypatch, progress):
     printed = capfd.readouterr()
     assert printed.out == ""
     if progress:
-        assert "sampling" in printed.err
-        assert "30/30" in printed.err
-        assert "acceptance 0." in printed.err
+        assert printed.err.startswith("sampling: 30 of 30, acceptance 0.")
     else:
         assert printed.err == ""
 
 
-def test_silent_without_rich(capfd, monkeypatch):
-    monkeypatch.setitem(sys.modules, "rich.console", None)
+@pytest.mark.parametrize("lacks", ["rich", "terminal"])
+def test_lines_where_no_bar_can_be_drawn(capfd, monkeypatch, lacks):
+    if lacks == "rich":
+        monkeypatch.setattr(progress, "find_spec", lambda name: None)
     with ProgressBar("sampling", 10, progress=True) as bar:
-        bar.advance(10, 0.5)
-    assert capfd.readouterr().err == ""
+        bar.advance(4, 0.5)
+        bar.advance(6, 0.5)
+    assert capfd.readouterr().err == "sampling: 10 of 10, acceptance 0.500\n"
+
+
+@pytest.mark.parametrize("wanted", [None, True])
+def test_no_bar_without_rich(monkeypatch, wanted):
+    in_a_terminal(monkeypatch)
+    monkeypatch.setattr(progress, "find_spec", lambda name: None)
+    assert not is_drawn(wanted)
+    assert plain_lines(wanted) is not None
 
 
 def test_a_plain_line_every_ten_seconds(capfd):
