@@ -80,10 +80,41 @@ def draw_with_replacement(key: PRNGKeyArray, log_weights: Float[Array, " n"], ca
     n = log_weights.shape[0]
     within, totals = inclusive_sums(jnp.exp(log_weights - jnp.max(log_weights)))
     size, level = within.shape[1], random.uniform(key, capacity).astype(totals.dtype) * totals[-1]
-    block = jnp.minimum(jnp.sum(totals[None, :] <= level[:, None], axis=1), totals.shape[0] - 1)
+    block = jnp.minimum(_number_at_most(totals[None], jnp.zeros(capacity, jnp.int32), level), totals.shape[0] - 1)
     inside = level - (totals - within[:, -1])[block]
-    offset = jnp.minimum(jnp.sum(within[block] <= inside[:, None], axis=1), size - 1)
+    offset = jnp.minimum(_number_at_most(within, block, inside), size - 1)
     return jnp.minimum(block * size + offset, n - 1).astype(jnp.int32)
+
+
+def _number_at_most(
+    sums: Float[Array, "blocks size"], block: Int[Array, " k"], level: Float[Array, " k"]
+) -> Int[Array, " k"]:
+    """How many of the numbers of a block, which increase, are at most a level; for each of k blocks and levels.
+
+    A level is compared with all of them at once. Where levels are many, XLA's compiler for GPUs takes minutes to try
+    this sum in all the ways it knows; there the number is found by halving, which takes a kernel for each bit.
+    """
+    if level.shape[0] <= _FEW_LEVELS:
+        return _by_comparing(sums, block, level)
+    return lax.platform_dependent(sums, block, level, cpu=_by_comparing, default=_by_halving)
+
+
+def _by_comparing(
+    sums: Float[Array, "blocks size"], block: Int[Array, " k"], level: Float[Array, " k"]
+) -> Int[Array, " k"]:
+    rows = sums if sums.shape[0] == 1 else sums[block]
+    return jnp.sum(rows <= level[:, None], axis=1).astype(jnp.int32)
+
+
+def _by_halving(
+    sums: Float[Array, "blocks size"], block: Int[Array, " k"], level: Float[Array, " k"]
+) -> Int[Array, " k"]:
+    size, number = sums.shape[1], jnp.zeros(level.shape, jnp.int32)
+    for bit in reversed(range(size.bit_length())):
+        more = number + (1 << bit)
+        is_at_most = sums[block, jnp.minimum(more, size) - 1] <= level
+        number = jnp.where((more <= size) & is_at_most, more, number)
+    return number
 
 
 def is_first(sites: Int[Array, " k"], num_sites: int) -> Bool[Array, " k"]:
@@ -125,6 +156,7 @@ def draw_without_replacement(
 
 _SMALL = 4  # below this, picking the smallest one after another is cheapest
 _MANY = 2048  # from which on values are looked at block by block
+_FEW_LEVELS = 128
 _PLACE_BITS = 15  # of an integer that holds a place and half of a value
 
 

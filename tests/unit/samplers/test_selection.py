@@ -260,3 +260,16 @@ def test_the_smallest_are_found_block_by_block(n, k):
         values = values.astype(np.float32)  # the last two have many equal ones
         found = np.asarray(_smallest_by_top_k(jnp.asarray(values), k))
         np.testing.assert_array_equal(found, np.argsort(values, kind="stable")[:k])
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 8, 9, 100, 128])
+def test_a_gpu_counts_as_a_cpu_does(size):
+    """Also levels below and above all numbers, equal to one of them, and numbers that are equal."""
+    rng = np.random.default_rng(size)
+    sums = jnp.asarray(np.cumsum(rng.integers(0, 3, (5, size)), axis=1), jnp.float32)
+    block = jnp.asarray(rng.integers(0, 5, 400), jnp.int32)
+    level = jnp.asarray(rng.integers(-1, 2 * size + 3, 400), jnp.float32)
+    for s, b in ((sums, block), (sums[:1], 0 * block)):
+        expected = [np.searchsorted(s[i], t, side="right") for i, t in zip(b, level, strict=True)]
+        assert np.array_equal(selection._by_comparing(s, b, level), expected)
+        assert np.array_equal(jax.jit(selection._by_halving)(s, b, level), expected)
