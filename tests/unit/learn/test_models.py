@@ -31,6 +31,15 @@ def test_a_residual_network_on_independent_pixels(num_levels):
     assert np.abs(gradient).min() > 0  # every pixel matters, through both halvings
 
 
+@pytest.mark.parametrize("variance", [2.0, 1 / 3])
+def test_first_weights_have_the_variance_that_is_asked_for(variance):
+    network = resnet(KEY, (8, 8), width=32, num_blocks=2, variance=variance).network
+    weights = np.asarray(network.blocks[1].first.weight)  # ty: ignore[unresolved-attribute]
+    assert np.var(weights) == pytest.approx(variance / (32 * 9), rel=0.05)
+    with pytest.raises(ValueError, match="variance must be"):
+        resnet(KEY, (8, 8), variance=0.0)
+
+
 def test_the_convolutional_network_ends_in_one_pixel():
     network = initialised(KEY, ConvNet, 1)
     weights = np.asarray(network.layers[1].weight)
