@@ -22,8 +22,9 @@ class Interrupts:
     """Listens for the time of a `with` block: `requested` says whether a signal has come.
 
     Only the main thread may listen; elsewhere, and where a program has handlers of its own, `requested` stays False.
-    Blocks may be nested: the innermost hears the signal, and says so in what it returns. One that begins after a signal
-    has come to the block around it is asked to end at once.
+    Blocks may be nested: the innermost hears the signal, and when it has ended the block around it is asked to end as
+    well: a signal that comes with the last step of the inner one, which then is complete, is not lost. A block that
+    begins after a signal has come to the one around it is asked to end at once.
 
     With `raises` the first signal raises too: for a whole command, whose reading of files has nothing to keep. An
     exception that falls into somebody's clean-up is swallowed there, as in JAX's start; the request is not.
@@ -31,6 +32,7 @@ class Interrupts:
 
     def __init__(self, *, raises: bool = False) -> None:
         self.requested = False
+        self._has_heard = False  # `requested` may be set for other reasons
         self._raises = raises
         self._before: dict[signal.Signals, Any] = {}
 
@@ -50,9 +52,11 @@ class Interrupts:
         self._before = {}
         if self in _listening:
             _listening.remove(self)
+        if self._has_heard and _listening:
+            _listening[-1].requested = _listening[-1]._has_heard = True
 
     def _hear(self, number: int, frame: FrameType | None) -> None:
-        is_second, self.requested = self.requested, True
+        is_second, self.requested, self._has_heard = self.requested, True, True
         if is_second or self._raises:
             raise KeyboardInterrupt
 

@@ -81,14 +81,12 @@ def minimise_expected(
         for_init, for_search = random.split(for_search, 2)
         init = target.init(for_init, num_chains)  # ty: ignore[call-non-callable]
     thinning = math.gcd(num_steps, 1000)  # nothing is kept of the chains but where they end
-    with Interrupts() as interrupts:
+    with Interrupts():  # a signal that one of the three hears is for those after it, too
         result = sample(
             for_search, target, sampler,
             num_chains=num_chains, num_warmup=0, num_samples=num_steps // thinning, thinning=thinning,
             init=init, adaptation=None, progress=False,
         )  # fmt: skip
-        if not result.is_complete:
-            interrupts.requested = True  # scoring hears of it, too
         states = np.asarray(result.states.x)
         chosen, seconds, compile_seconds = states[0], result.seconds, result.compile_seconds
         scores, is_complete = np.full(1, np.nan), result.is_complete
@@ -96,7 +94,6 @@ def minimise_expected(
             begin = time.perf_counter()
             found = _score(for_rescoring, target, states, num_rescoring)
             scores, is_complete = found.costs, is_complete and found.is_complete
-            interrupts.requested = not is_complete
             seconds += time.perf_counter() - begin - found.compile_seconds
             compile_seconds += found.compile_seconds
             chosen = states[np.argmin(np.nan_to_num(scores, nan=np.inf))]

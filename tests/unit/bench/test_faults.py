@@ -23,6 +23,7 @@ from discrax.bench.plan.suite import Size
 from discrax.bench.report.compare import compare_runs
 from discrax.bench.report.write import make_document, write_report
 from discrax.core.files import UnusableFile
+from discrax.core.interrupts import Interrupts
 
 from ..faulty_files import faulty_files
 
@@ -137,6 +138,21 @@ def test_a_signal_ends_the_run_with_what_is_done(suite, tmp_path, monkeypatch, n
     report = again(suite, folder)
     assert (report.is_complete, report.ok) == (True, 3)
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_that_a_verb_hears_with_its_last_step_ends_the_run(suite, tmp_path, monkeypatch, number):
+    original, signals = measure.rows_of, [number]
+
+    def rows_of(*arguments):
+        with Interrupts():  # as in `sample`, which is complete then and has nothing to say
+            if signals:
+                os.kill(os.getpid(), signals.pop())
+        return original(*arguments)
+
+    monkeypatch.setattr(measure, "rows_of", rows_of)
+    report = again(suite, tmp_path / "run")
+    assert (report.is_complete, report.ok, report.failed) == (False, 1, 0)
 
 
 def test_a_worker_that_a_signal_ended_is_no_failure_of_its_cells(suite, tmp_path):

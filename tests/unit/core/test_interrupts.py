@@ -55,14 +55,25 @@ def test_handlers_are_given_back_also_after_an_error(number):
 
 
 @BOTH
-def test_the_innermost_block_hears_the_signal(number):
+def test_the_innermost_block_hears_the_signal_and_then_those_around_it(number):
+    with Interrupts() as outermost:
+        with Interrupts() as outer:
+            with Interrupts() as inner:
+                os.kill(os.getpid(), number)
+                assert inner.requested
+                assert not outer.requested
+            assert outer.requested
+            assert not outermost.requested
+        assert outermost.requested
+        with pytest.raises(KeyboardInterrupt):
+            send(number)
+
+
+def test_what_ends_for_another_reason_does_not_end_those_around_it():
     with Interrupts() as outer:
         with Interrupts() as inner:
-            os.kill(os.getpid(), number)
-        assert inner.requested
+            inner.requested = True  # by a user's callback, or for want of memory
         assert not outer.requested
-        os.kill(os.getpid(), number)
-        assert outer.requested
 
 
 def test_a_handler_of_the_program_stays():
