@@ -2,6 +2,7 @@
 
     python benchmarks/discs_padding.py sets DMALA --low 9000 --high 11000 --density 0.02 --cold 0.01
     python benchmarks/discs_padding.py blocks BG-2 --density 0.2
+    python benchmarks/discs_padding.py sets DMALA --density 0.2 --graphs 64 --seed 1 --padding no      (other graphs)
     python benchmarks/discs_padding.py cliques           (ego networks of Twitter: needs the data folder)
 
 Print's program pads the graphs of a set with isolated nodes to the size of the largest. They have no weight, but only
@@ -269,7 +270,9 @@ def main() -> None:
     parser.add_argument("--high", type=int, default=800)
     parser.add_argument("--density", type=float, default=0.2)
     parser.add_argument("--cold", type=float, default=0.05)
-    parser.add_argument("--graphs", type=int, default=16, help="how many of the set of 16 (of 196 networks, all)")
+    parser.add_argument("--graphs", type=int, default=16, help="how many (of 196 networks, all)")
+    parser.add_argument("--seed", type=int, default=0, help="0: the graphs of the suite; others: as many other graphs")
+    parser.add_argument("--padding", nargs="*", default=["yes", "no"], choices=("yes", "no"))
     parser.add_argument("--z", nargs="*", default=["mean"], choices=("mean", "own"))
     given = parser.parse_args()
     references = None
@@ -281,10 +284,11 @@ def main() -> None:
         graphs = [(each.graph.num_nodes, np.asarray(each._conflicts())) for each in cliques]
         references = [each.value for each in found.references or ()]
     else:
-        drawn = generators.er_set(given.low, given.high, given.density, 16, 0)
+        count = given.graphs if given.seed else 16
+        drawn = generators.er_set(given.low, given.high, given.density, count, given.seed)
         graphs = [(graph.num_nodes, np.asarray(graph.edges)) for graph in drawn]
     largest = max(n for n, _ in graphs)
-    for is_padded in (True, False):
+    for is_padded in (padding == "yes" for padding in given.padding):
         for z in given.z if given.what == "sets" else [""]:
             begin, values = time.perf_counter(), []
             for number, (n, pairs) in enumerate(graphs if references else graphs[: given.graphs]):

@@ -96,8 +96,11 @@ _SETS = (
         graph_set="ER[9000-11000]",
     ),
     note(
-        "Unexplained: with print's blocks BG-2 has 33.3 +- 0.1, padded too 33.38 +- 0.13, 1.1 more than print. At "
-        "the other densities it has 102.6, 59.9, 42.7 and 27.2, which is print within 0.13.",
+        "Print is out of line with itself: its BG-2 is 2.1, 1.3, 1.0 and 0.8 above its HB-10-1 at the other densities, "
+        "and 0.1 below here. With 33.250 in place of 32.250 it would be 0.9 above.",
+        "With print's blocks BG-2 has 33.3 +- 0.1 on the same graphs, padded too 33.38 +- 0.13, and 33.28 +- 0.09 on "
+        "64 others (benchmarks/discs_padding.py); at the other densities 102.6, 59.9, 42.7 and 27.2, which is print "
+        "within 0.13.",
         sampler="BG-2",
         density="0.20",
     ),
