@@ -123,7 +123,7 @@ def _beside_sgdld(rows: list[Row]) -> list[Row]:
 
 
 _EXCESS = Table(
-    "Percent above the cost of SGDLD on the same instance, mean and deviation over instances (negative: better)",
+    "Percent above the cost of SGDLD on the same instance, mean of instances and its standard error (negative: better)",
     "", 0, "excess", "excess", ("demands", "size"), rows=("sampler",), derive=_beside_sgdld,
 )  # fmt: skip
 _EXCESSES = figure(
@@ -140,7 +140,7 @@ _COST = Table(
     "facilities to open and customers to serve before demands are known: the expected cost of what is found, on other "
     "instances than the paper's, which it does not give",
     Table(
-        "Expected cost with Bernoulli demands, p = 0.5, mean and standard deviation over instances (smaller is better: "
+        "Expected cost with Bernoulli demands, p = 0.5, mean over instances and its standard error (smaller is better: "
         "the ratio is print / ours; print has other instances, which it does not give, so that only the order can "
         "agree; in the lines of Gurobi ours is HiGHS)",
         "sgdld", 1, "cost", "cost", ("size",), rows=("sampler",), derive=_means(_CITED), smaller_is_better=True,

@@ -114,7 +114,7 @@ def _table(title: str, metric: str, columns: tuple[str, ...] = ("m", "batch")) -
 _ROWS = "chains look at equally many rows of the data, not steps; DLMC and SGDLD-noP are tuned before"
 _ERROR = (
     _against_rows("L1 error of the marginals", "marginal_error", "L1 error"),
-    _table("L1 error of the marginals when all rows are spent, mean and deviation over seeds", "final_error"),
+    _table("L1 error of the marginals when all rows are spent, mean over seeds and its standard error", "final_error"),
     _table("Sites that change a step", "jump"),
     _table("Acceptance rate (1 where there is nothing to reject)", "acceptance"),
     _table("Draws of a chain that carry the weight, in its second half", "effective_weights"),
@@ -214,7 +214,7 @@ _STEPS = (0.6, 0.3, 0.1, 0.03)
         "L1 error of the marginals after 4,000 steps", "curve", _by_noise, x="noise", y="final_error", logx=True,
         logy=True, xlabel="noise: rows / sqrt(batch)", ylabel="L1 error",
     ),
-    _table("L1 error of the marginals after 4,000 steps, mean and deviation over seeds", "final_error"),
+    _table("L1 error of the marginals after 4,000 steps, mean over seeds and its standard error", "final_error"),
     _table("Draws of a chain that carry the weight, in its second half", "effective_weights"),
 )  # fmt: skip
 def noise(size: Size) -> Iterator[Cell]:
