@@ -275,6 +275,8 @@ def main() -> None:
     parser.add_argument("--padding", nargs="*", default=["yes", "no"], choices=("yes", "no"))
     parser.add_argument("--z", nargs="*", default=["mean"], choices=("mean", "own"))
     given = parser.parse_args()
+    if given.graphs > 16 and not given.seed:
+        parser.error("the suite has 16 graphs; give a --seed for more")
     references = None
     if given.what == "cliques":
         from discrax.bench.papers.discs.instances import twitter_clique

@@ -1,6 +1,6 @@
 """Whether cells of table 2 of "Optimal scaling" train when the learning rate grows as slowly as in the paper.
 
-    python benchmarks/training_warmup.py            (ten minutes on an H200, and MNIST in the folder DISCRAX_DATA)
+    python benchmarks/training_warmup.py            (some minutes on an H200, and MNIST in the folder DISCRAX_DATA)
 
 The suite makes 1,000 updates, and its learning rate grows for the first 200 of them; the paper's grows for 10,000 of
 50,000. A line for each cell and each of the two: how many updates were made, why training ended, and the gap between

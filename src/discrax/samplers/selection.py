@@ -103,7 +103,8 @@ def _by_comparing(
     sums: Float[Array, "blocks size"], block: Int[Array, " k"], level: Float[Array, " k"]
 ) -> Int[Array, " k"]:
     rows = sums if sums.shape[0] == 1 else sums[block]
-    return jnp.sum(rows <= level[:, None], axis=1).astype(jnp.int32)
+    # Sums of floats are vectorised, of integers not.
+    return jnp.sum((rows <= level[:, None]).astype(jnp.float32), axis=1).astype(jnp.int32)
 
 
 def _by_halving(
@@ -233,11 +234,10 @@ def _first_true(mask: Bool[Array, " n"], k: int) -> Int[Array, " k"]:
     within, totals = inclusive_sums(mask.astype(jnp.float32))
     blocks, size = within.shape
     before = jnp.arange(k, dtype=jnp.float32)  # how many are true before each
-    # Sums of floats are vectorised, of integers not.
-    block = jnp.sum((totals[None, :] <= before[:, None]).astype(jnp.float32), axis=1).astype(jnp.int32)
+    block = _by_comparing(totals[None], jnp.zeros(k, jnp.int32), before)
     found = jnp.minimum(block, blocks - 1)
     inside = before - (totals - within[:, -1])[found]
-    offset = jnp.sum((within[found] <= inside[:, None]).astype(jnp.float32), axis=1).astype(jnp.int32)
+    offset = _by_comparing(within, found, inside)
     return jnp.where(block < blocks, found * size + offset, mask.shape[0])
 
 
