@@ -94,10 +94,15 @@ def trained_resnet(
     learning_rate: float,
     buffer_size: int,
     seed: int = 0,
+    variance: float = 2.0,
+    num_growing: int | None = None,
 ) -> Target:
-    """A residual network trained on images with the path auxiliary sampler, its parameters averaged."""
+    """A residual network trained on images with the path auxiliary sampler, its parameters averaged.
+
+    The learning rate grows for `num_growing` updates, by default a fifth of them.
+    """
     images = image_set(data)
-    untrained = _network(images, width, num_blocks, seed)
+    untrained = _network(images, width, num_blocks, seed, variance)
 
     def make() -> Target:
         trained = pcd(
@@ -107,7 +112,7 @@ def trained_resnet(
             num_steps=num_steps,
             num_updates=num_updates,
             buffer_size=buffer_size,
-            optimiser=adam(learning_rate, max(1, num_updates // 5)),
+            optimiser=adam(learning_rate, max(1, num_updates // 5) if num_growing is None else num_growing),
             every=max(1, num_updates // 20),
             progress=False,
         )
@@ -115,12 +120,16 @@ def trained_resnet(
         return trained.ema
 
     settings = (data, width, num_blocks, num_updates, num_steps, f"{learning_rate:g}", buffer_size, seed)
+    settings += () if variance == 2 else (f"{variance:.3g}",)
+    settings += () if num_growing is None else (f"growing{num_growing}",)
     return keep_in_cache(f"resnet-{'-'.join(map(str, settings))}", untrained, make)
 
 
-def _network(images: Images, width: int, num_blocks: int, seed: int) -> models.NetworkModel:
+def _network(images: Images, width: int, num_blocks: int, seed: int, variance: float = 2.0) -> models.NetworkModel:
     key = jax.random.key(seed + 1)
-    return models.resnet(key, images.shape, width=width, num_blocks=num_blocks, frequencies=images.mean)
+    return models.resnet(
+        key, images.shape, width=width, num_blocks=num_blocks, frequencies=images.mean, variance=variance
+    )
 
 
 @experiment
