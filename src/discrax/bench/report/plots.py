@@ -226,7 +226,8 @@ def pictures(rows: Sequence[Row], options: Options) -> Figure | None:
         return None
     sheets = {name: sheet for name, sheet in sheets.items() if sheet.shape == next(iter(sheets.values())).shape}
     picture = np.concatenate(list(sheets.values()))
-    figure = Figure(figsize=(11, 11 * picture.shape[0] / picture.shape[1] + 0.6), layout="constrained")
+    across = 10.7 - 0.08 * max(map(len, sheets))  # inches that names leave
+    figure = Figure(figsize=(11, across * picture.shape[0] / picture.shape[1] + 0.6), layout="constrained")
     ax = figure.subplots()
     ax.imshow(np.ma.masked_invalid(picture), cmap="gray", vmin=0, vmax=1, interpolation="none")
     ax.set_yticks((np.arange(len(sheets)) + 0.5) * picture.shape[0] / len(sheets), list(sheets))
