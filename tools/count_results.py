@@ -1,17 +1,20 @@
 """Counts, paper by paper, how the committed rows stand to the printed tables: `python tools/count_results.py`.
 
-It writes the table between two marks of docs/results/README.md. A place of a printed table counts once: where it is
-compared in two ways (whole chains, and the part of them that print fits), or in two runs, by the better of them.
+It writes the table between two marks of docs/results/README.md. Each file of rows is counted as its page shows it, with
+all its seeds. A place of a printed table counts once. Where it is compared in two ways (whole chains, and the part of
+them that print fits) it is within if one of them is; else it has a tested cause only if both have.
 """
 
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 from discrax.bench.execute import store
 from discrax.bench.plan.rows import add_facts
-from discrax.bench.plan.suite import Size, Table, shipped_suites
+from discrax.bench.plan.suite import Size, Table
 from discrax.bench.report.grid import make_grid, markdown_table
+from discrax.bench.report.write import rows_by_suite, suites_of
 
 RESULTS = Path(__file__).parent.parent / "docs" / "results"
 BEGIN, END = "<!-- counts -->\n", "<!-- end of counts -->\n"
@@ -31,30 +34,39 @@ HEADS = {
     "failed": "failed",
     "missing": "not run",
 }
-ORDER = list(HEADS)
+ORDER = ("within", "unexplained", "tested", "no error", "too short", "failed", "missing")  # what counts first
 
 
 def standings() -> dict[tuple, str]:
     """How each place of a printed table stands, by paper, number, metric, line and column."""
-    rows = add_facts([row for file in sorted((RESULTS / "rows").glob("*.parquet")) for row in store.read_rows(file)])
     found: dict[tuple, str] = {}
-    for suite in shipped_suites().values():
-        compared = [
-            each for each in suite.exhibits if isinstance(each, Table) and each.compares and each.paper in PAPERS
-        ]
-        if not compared:  # some have tens of thousands of cells
-            continue
-        ids = {cell.id for size in (Size.DEFAULT, Size.PAPER) for cell in suite.cells(size)}
-        mine = [row for row in rows if row["cell"] in ids]
-        for table in compared:
-            grid = make_grid(table, mine)
-            for line in grid.lines:
-                for column, entry in zip(grid.columns, line.entries, strict=True):
-                    if entry.paper is not None:
-                        place = (table.paper, table.number, table.metric, line.head, column)
-                        standing = entry.verdict if entry.status == "ok" else entry.status
-                        found[place] = min(standing, found.get(place, "missing"), key=ORDER.index)
+    for file in sorted((RESULTS / "rows").glob("*.parquet")):
+        about, rows = store.read_about(file), add_facts(store.read_rows(file))
+        suites = {suite.name: suite for suite in suites_of(about)}
+        compared = {name: [each for each in suite.exhibits if _is_compared(each)] for name, suite in suites.items()}
+        planned = {
+            name: {cell.id: cell for cell in suites[name].cells(Size(about["size"])) if compared[name]}
+            for name in suites
+        }
+        by_suite = rows_by_suite(planned, rows)
+        for name, tables in compared.items():
+            for table in tables:
+                for place, standing in _of_table(table, by_suite[name]):
+                    found[place] = min(standing, found.get(place, "missing"), key=ORDER.index)
     return found
+
+
+def _is_compared(exhibit: object) -> bool:
+    return isinstance(exhibit, Table) and exhibit.compares and exhibit.paper in PAPERS
+
+
+def _of_table(table: Table, rows: list) -> Iterator[tuple[tuple, str]]:
+    grid = make_grid(table, rows)
+    for line in grid.lines:
+        for column, entry in zip(grid.columns, line.entries, strict=True):
+            if entry.paper is not None:
+                standing = entry.verdict if entry.status == "ok" else entry.status
+                yield (table.paper, table.number, table.metric, line.head, column), standing
 
 
 def table() -> str:

@@ -10,7 +10,7 @@ the same target and seed are evaluated on the same demands.
 
 A cell of circuits has many of them, and a chain in each; its measure is
 
-    place              the units where the chains end
+    place              the units where the chains end, or those that weigh most
     best_placements    the best of all placements
     stored_placements  the set's own best ones, by the errors that it stores
     random_placements  the mean over all placements
@@ -137,19 +137,20 @@ def placement_sampler(cache: bool = True, scale: float = 3.0) -> Kernel:
 
 
 @experiment
-def place(cell: Cell) -> Measured:
-    """One chain a circuit with the cell's sampler and steps, all in one program."""
+def place(cell: Cell, solution: str = "last") -> Measured:
+    """One chain a circuit with the cell's sampler and steps, all in one program; of it the last or heaviest state."""
     made: tuple[ApproximateCircuit, ...] = input_of(cell.target)
     keys = random.split(jax.random.key(cell.seed), 2 * len(made))
     begin = time.perf_counter()
     init = [circuit.init(key, 1) for circuit, key in zip(made, keys[len(made) :], strict=True)]
-    only_the_last: dict[str, Any] = {"num_warmup": 0, "num_samples": 1, "thinning": cell.budget.num_samples}
+    steps: dict[str, Any] = {"num_warmup": 0, "num_samples": cell.budget.num_samples}
     samplers = [cell.sampler()] * len(made)
-    results = sample_together(list(keys[: len(made)]), made, samplers, num_chains=1, init=init, **only_the_last)
+    results = sample_together(list(keys[: len(made)]), made, samplers, num_chains=1, init=init, **steps)
     check_complete(*results)
     seconds = time.perf_counter() - begin
-    ends = [np.asarray(result.states.x)[0] for result in results]
-    return _circuit_numbers(_errors(made, ends), seconds)
+    chosen = [-1 if solution == "last" else int(np.argmax(result.stats["log_weight"][0])) for result in results]
+    found = [np.asarray(result.draws[0, place]) for result, place in zip(results, chosen, strict=True)]
+    return _circuit_numbers(_errors(made, found), seconds)
 
 
 @experiment
