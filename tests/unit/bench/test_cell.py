@@ -91,14 +91,17 @@ def test_every_suite_makes_cells_whose_parts_exist():
 # Some tables derive their numbers from these metrics.
 DERIVED_FROM = (
     "log_likelihood",
+    "acceptance",
     *(f"unique_ngrams_pct {reference} {n}" for reference in ("self", "WT103", "TBC") for n in (2, 3)),
 )
 
 
-NEW_METRICS = ("unique_ngrams_pct", "min_mh_steps_per_update")
+NEW_METRICS = ("unique_ngrams_pct", "min_mh_steps_per_update", "N_needed_for_0.574")
 
 
 QUOTED = ("RL", "GS-Tr+S", "GS-Tr+R", "CON", "AFF")  # by the paper from others, whose methods are not here
+
+UNTRAINED = "conv-ebm"  # of a table of step sizes: the network that they are of would have to be trained first
 
 
 def test_every_printed_number_has_a_cell():
@@ -109,14 +112,15 @@ def test_every_printed_number_has_a_cell():
         tables = [each for each in suite.exhibits if isinstance(each, Table) and each.paper]
         for table in tables:
             rows = [
-                {"labels": dict(labels), "metric": metric, "value": -1.0 if metric == "log_likelihood" else 1.0}
-                | {"seed": seed, "cell": str(labels), "x": None, "std": None, "status": "ok", "error": ""}
-                for labels, seed in places(suite.cells)
+                {"labels": dict(labels), "metric": metric, "value": values.get(metric, 1.0)}
+                | {"seed": seed, "cell": str(labels), "x": None, "std": 0.1, "status": "ok", "error": ""}
+                for number, (labels, seed) in enumerate(places(suite.cells))
+                for values in ({"log_likelihood": -1.0, "acceptance": float(number % 2)},)
                 for metric in (table.ours, *(DERIVED_FROM if table.ours in NEW_METRICS else ()))
             ]
             rows = table.derive(rows) if table.derive else rows
             wanted = [row for row in printed_rows(table.paper, table.number) if row["metric"] == table.metric]
-            wanted = [row for row in wanted if row["sampler"] not in QUOTED]
+            wanted = [row for row in wanted if row["sampler"] not in QUOTED and row.get("experiment") != UNTRAINED]
             found = [match_printed(wanted, table.metric, row["labels"]) for row in rows]
             keys = {tuple(sorted((k, str(v)) for k, v in row.items())) for row in found if row is not None}
             assert len(keys) == len(wanted) > 0, (name, table.title, len(keys), len(wanted))

@@ -1,6 +1,7 @@
 """The suites of Sun et al. (2022): lengths, rules of tuning, and the order in which a way back is scored."""
 
 from dataclasses import replace
+from math import comb
 
 import jax
 import numpy as np
@@ -10,12 +11,15 @@ import discrax as dx
 from discrax.bench.execute import cells as measure
 from discrax.bench.papers.optimal_scaling.kernels import ForwardOrder
 from discrax.bench.papers.optimal_scaling.sampling import table05, table06, table12
+from discrax.bench.papers.optimal_scaling.sites_needed import sites_needed, table03, table04
 from discrax.bench.papers.optimal_scaling.tasks import TASKS, fixed_and_tuned, grid, instance_spread, jump_spread
 from discrax.bench.plan.cell import Budget, call
+from discrax.bench.plan.printed import printed_rows
 from discrax.bench.plan.suite import Size, find
 from discrax.bench.report.grid import make_grid
 
-from .fake_rows import bernoulli, entry, rows
+from .fake_rows import CHAINS, bernoulli, entry, rows
+from .fake_rows import cell as labelled
 
 STATED = {"bernoulli": (10_000, 40_000, 100_000), "ising": (10_000, 40_000, 100_000),
           "fhmm": (10_000, 40_000, 100_000), "rbm": (40_000, 40_000, 40_000)}  # fmt: skip
@@ -44,7 +48,7 @@ def test_printed_rows_are_tuned_by_the_papers_rule_and_ours_stand_beside_them():
 
 def test_every_exhibit_with_numbers_has_a_suite():
     names = {each.name.partition("/")[2] for each in find("optimal-scaling")}
-    assert names >= {f"table{k:02}" for k in (1, 2, *range(5, 17))} | {f"figure{k:02}" for k in range(1, 11)}
+    assert names >= {f"table{k:02}" for k in range(1, 17)} | {f"figure{k:02}" for k in range(1, 11)}
 
 
 def small_cell(share, num_samples=100):
@@ -117,3 +121,61 @@ def test_the_other_order_leaves_the_target_as_it_is_and_accepts_less():
         made = dx.sample(jax.random.key(0), dx.targets.Bernoulli(probs), kernel(path_length=110.0), init=states, **how)
         rates[kernel] = made.summary().acceptance
     assert rates[ForwardOrder] < rates[dx.samplers.pas] - 0.02
+
+
+def accepted(rates, eps="0.05", regime="p=0.5-eps"):
+    """Rows of the acceptance at several N: N -> rate."""
+    labels = {"task": "bernoulli-iid", "regime": regime, "eps": eps}
+    return [
+        row for N, rate in rates.items() for row in rows({"acceptance": (rate, 0.1)}, labelled("LBP", N=N, **labels))
+    ]
+
+
+def test_sites_needed_lie_where_the_rate_is_crossed_in_either_direction():
+    (falling,) = sites_needed(accepted({10: 0.9, 20: 0.674, 40: 0.474, 80: 0.2}))
+    assert falling["value"] == pytest.approx(20 * np.sqrt(2))
+    assert falling["std"] == pytest.approx(falling["value"] * 0.1 * np.log(2) / 0.2)
+    (rising,) = sites_needed(accepted({40: 0.374, 80: 0.674}))
+    assert rising["value"] == pytest.approx(40 * 2 ** (2 / 3))
+    assert sites_needed(accepted({10: 0.9, 20: 0.8})) == sites_needed(accepted({10: 0.3})) == []
+    (failed,) = sites_needed(rows({}, labelled("LBP", N=7, eps="0.05"), error="no"))
+    assert (failed["status"], "N" in failed["labels"]) == ("failed", False)
+
+
+@pytest.mark.parametrize(("suite", "regime"), [(table03, "p=0.5-eps"), (table04, "p=eps")])
+def test_sites_needed_are_judged_beside_print_where_they_are_measured(suite, regime):
+    table = suite.exhibits[0]
+    for printed in printed_rows("optimal-scaling", table.number):
+        measured = [int(each.label("N")) for each in suite.cells(Size.QUICK) if each.label("eps") == printed["eps"]]
+        assert printed["value"] in measured
+        below, above = (round(factor * printed["value"]) for factor in (0.5, 2))
+        verdicts = []
+        for around in (below, above):  # too few and too many sites are both outside
+            rates = {0.9 * around: 0.674, 1.1 * around: 0.474}
+            found = accepted({round(N): rate for N, rate in rates.items()}, printed["eps"], regime)
+            found = [row | {"std": 1e-3 * np.sqrt(CHAINS)} if row["std"] else row for row in found]
+            verdicts.append(entry(make_grid(table, found), ("LBP", "sqrt(t)"), printed["eps"]).side)
+        assert verdicts == ["below", "above"]
+
+
+def one_site_accepted(n, p):
+    """By the number k of bits that are on, from which a step goes to k - 1 or k + 1."""
+    up, down = np.sqrt(p / (1 - p)), np.sqrt((1 - p) / p)
+    total = [k * down + (n - k) * up for k in range(n + 1)]
+    rate = 0.0
+    for k in range(n + 1):
+        chance = comb(n, k) * p**k * (1 - p) ** (n - k)
+        if k:
+            rate += chance * k * down / total[k] * min(1, total[k] / total[k - 1])
+        if k < n:
+            rate += chance * (n - k) * up / total[k] * min(1, total[k] / total[k + 1])
+    return rate
+
+
+@pytest.mark.slow
+def test_one_site_is_accepted_as_often_as_the_sum_over_states_says():
+    of_table = next(each for each in table04.cells(Size.QUICK) if each.label("N") == "50")
+    found = {row["metric"]: row for row in measure.run_cell(of_table)}["acceptance"]
+    error = found["std"] / np.sqrt(of_table.budget.num_chains)
+    assert abs(found["value"] - one_site_accepted(50, 0.01)) < 4 * error
+    assert abs(found["value"] - one_site_accepted(50, 0.005)) > 4 * error

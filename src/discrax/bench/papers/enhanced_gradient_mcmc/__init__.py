@@ -1,3 +1,3 @@
 """Rhodes and Gutmann (2022), "Enhanced gradient-based MCMC in discrete spaces"."""
 
-SUITES = ("sampling", "energy_models")
+SUITES = ("sampling", "step_sizes", "energy_models")

@@ -1,3 +1,3 @@
 """Sun et al. (2022), "Optimal scaling for locally balanced proposals in discrete spaces"."""
 
-SUITES = ("sampling", "energy_models")
+SUITES = ("sampling", "sites_needed", "energy_models")

@@ -48,6 +48,11 @@ def as_printed(statistic: str = "distance", share: float = 1.0) -> Measure:
     return Measure(keep, numbers)
 
 
+def acceptance() -> Measure:
+    """How often steps are accepted, and how far they go."""
+    return Measure(lambda target: "moments", movement)
+
+
 def _effective(metric: str, of_chains: np.ndarray) -> Number:
     return Number(metric, float(of_chains.mean()), float(of_chains.std()))
 

@@ -1,9 +1,9 @@
-"""The hidden Markov model as it was released, and where the chains of an RBM begin."""
+"""The hidden Markov model as it was released, bits that are all alike, and where chains begin."""
 
 import numpy as np
 
 from discrax.core.target import Target
-from discrax.targets import FHMM
+from discrax.targets import FHMM, Bernoulli
 
 WEIGHTS, OFFSET = np.array([0.6614, 0.2669, 0.0617, 0.6213, -0.4519]), -0.1661  # behind the printed tables
 
@@ -25,3 +25,13 @@ def from_visible_bias(target: Target, seed: int, num_chains: int) -> np.ndarray:
     bias = np.asarray(target.visible_bias)  # ty: ignore[missing-attribute]
     rng = np.random.default_rng(seed)
     return (rng.random((num_chains, *target.space.shape)) < 1 / (1 + np.exp(-bias))).astype(np.int8)
+
+
+def equal_bits(num_sites: int, prob: float) -> Bernoulli:
+    """Bits that are all 1 with the same probability."""
+    return Bernoulli(np.full(num_sites, prob))
+
+
+def from_equal_bits(target: Target, seed: int, num_chains: int, prob: float) -> np.ndarray:
+    """Chains of `equal_bits` begin with draws from it, so that all of their steps count."""
+    return (np.random.default_rng(seed).random((num_chains, *target.space.shape)) < prob).astype(np.int8)
