@@ -109,8 +109,44 @@ def test_the_best_exponent_goes_from_half_to_one():
     r = np.array([1e-9, 1.0, 3.0, 1e9])
     exact = (r[1:3] - 2 + np.sqrt(r[1:3] ** 2 + 4)) / (2 * r[1:3])
     np.testing.assert_allclose(theory.best_exponent(r), [0.5, *exact, 1.0], atol=1e-8)
-    sigma = [1.0, 10.0, 100.0]
-    assert theory.fit_sigma0(sigma, list(theory.best_exponent(np.array(sigma) / 7.0))) == pytest.approx(7.0, rel=0.02)
+
+
+def test_the_best_exponent_is_not_fitted_to_the_points():
+    """The curve stands where the variance of the target puts it, wherever the points are."""
+    scales, alphas = (0.1, 1.0, 10.0), (0.4, 0.6, 0.8, 1.0)
+
+    def panel(best, **options):
+        drawn = [
+            row
+            for scale, top in zip(scales, best, strict=True)
+            for alpha in alphas
+            for row in rows({"ESS_per_step": 1 / (1 + abs(alpha - top))}, cell("A", sigma=scale, alpha=alpha))
+        ]
+        lines = plots.draw("weights", drawn, options).axes[1].get_lines()
+        curves = {line.get_label(): line.get_data() for line in lines if len(line.get_xdata()) > 50}
+        points = [
+            (float(line.get_xdata()[0]), float(line.get_ydata()[0])) for line in lines if line.get_marker() == "o"
+        ]
+        return curves, points
+
+    told = "theory, unfitted: sigma_0 = 0.2,\nthe mean variance of a site"
+    (near, points), (far, moved) = (panel(best, sigma0=0.2) for best in ((0.6, 0.8, 1.0), (0.4, 0.4, 0.4)))
+    assert list(near) == list(far) == [told]
+    np.testing.assert_array_equal(near[told], far[told])
+    np.testing.assert_allclose(near[told][1], dx.exact.best_exponent(near[told][0]))
+    np.testing.assert_allclose(points, [(0.5, 0.6), (5.0, 0.8), (50.0, 1.0)])  # each at sigma over the given sigma_0
+    np.testing.assert_allclose(moved, [(0.5, 0.4), (5.0, 0.4), (50.0, 0.4)])
+    assert panel((0.6, 0.8, 1.0))[0] == {}  # no variance, no theory
+
+
+def test_the_variance_of_figure_1_is_that_of_its_target():
+    """From the log-odds of the target that its cells sample from."""
+    (drawn,) = find("any-scale/figure01")
+    (sigma0,) = (value for exhibit in drawn.exhibits for name, value in exhibit.options if name == "sigma0")
+    (made,) = {each.target for each in drawn.cells(Size.PAPER)}
+    p = 1 / (1 + np.exp(-np.asarray(made().linear, float)))
+    assert sigma0() == pytest.approx(np.mean(p * (1 - p)), rel=1e-5)
+    assert sigma0() == pytest.approx(0.25 - 0.9**2 / 12, rel=0.1)  # on average over p
 
 
 def test_slopes_are_fitted():

@@ -9,6 +9,7 @@ from discrax.core.sparse import greedy_colouring
 from discrax.curvature import norm, semidefinite
 from discrax.curvature.diagonal import lambda_shift, smallest_norm, smallest_trace
 from discrax.curvature.matrices import off_diagonal
+from discrax.samplers import ab_max
 from repeats import repeats
 
 scipy_sparse = pytest.importorskip("scipy.sparse")
@@ -36,6 +37,18 @@ def dense(num_sites: int, mean: float, spread: float = 1.0, seed: int = 0) -> np
     W = rng.standard_normal((num_sites, num_sites))
     W = (W + W.T) / 2
     np.fill_diagonal(W, rng.normal(mean, spread, num_sites))
+    return W
+
+
+def loosely_coupled() -> np.ndarray:
+    """Two strongly coupled sites, which fix the norm at 1 + 1, and eighteen that it leaves free.
+
+    One of these has a diagonal of 1.5, with which a shift, D = I, has a norm of 2.5.
+    """
+    W = np.zeros((20, 20))
+    W[0, 1] = W[1, 0] = 1
+    W[2:, 2:] = 0.02 * dense(18, 0.0)
+    W[2, 2] = 1.5
     return W
 
 
@@ -144,13 +157,34 @@ def test_norm_of_two_sites():
 @pytest.mark.parametrize("method", ["admm", "sdp"])
 def test_norm_breaks_ties_by_the_trace(method):
     """Two strongly coupled sites fix lambda; the others, uncoupled to them, get the D of smallest trace."""
-    W = np.zeros((20, 20))
-    W[0, 1] = W[1, 0] = 1
-    W[2:, 2:] = 0.02 * dense(18, 0.0)
+    W = loosely_coupled()
     result = smallest_norm(W, method=method)
     assert_valid(W, result)
     assert result.objective == pytest.approx(2, rel=1e-3)
     assert result.values[2:].sum() == pytest.approx(smallest_trace(W[2:, 2:]).objective, rel=0.01)
+
+
+@pytest.mark.parametrize("method", ["admm", "sdp"])
+def test_norm_without_ties_attains_the_same_norm_by_another_diagonal(method):
+    W = loosely_coupled()
+    by_trace, by_none = (smallest_norm(W, method=method, ties=ties) for ties in ("trace", "none"))
+    assert_valid(W, by_none)
+    assert by_none.objective == pytest.approx(2, rel=1e-3)
+    assert by_none.gap <= 1e-3
+    assert np.linalg.eigvalsh(sum_with(W, lambda_shift(W).values))[-1] == pytest.approx(2.5, rel=0.02)
+    assert by_none.values.sum() > 1.5 * by_trace.values.sum()
+
+
+def test_ab_max_has_the_norm_that_it_minimises_with_ties_and_without():
+    """Of the matrix W + D that the sampler itself holds."""
+    W = loosely_coupled()
+    by_trace, by_none = (ab_max(np.inf, 1.0, W, ties=ties).metric.matrix for ties in ("trace", "none"))
+    for total in (by_trace, by_none):
+        np.testing.assert_allclose(np.asarray(total) - np.diag(np.diag(total)), W - np.diag(np.diag(W)), atol=1e-5)
+        eigenvalues = np.linalg.eigvalsh(np.asarray(total, float))
+        assert eigenvalues[0] > -1e-5
+        assert eigenvalues[-1] == pytest.approx(2, rel=2e-3)
+    assert np.trace(by_none) > 1.5 * np.trace(by_trace)
 
 
 @pytest.mark.parametrize("method", ["admm", "sdp"])

@@ -123,7 +123,9 @@ def weights(rows: Sequence[Row], options: Options) -> Figure | None:
 
         alpha(r) = (r - 2 + sqrt(r^2 + 4)) / (2 r)
 
-    `sigma0` is fitted to the best alphas where it is not given.
+    `sigma0`, the variance of a site, is a number or a call that computes it from the target; without it there is no
+    theory. Nothing of the curve is fitted to the points. A point is the best alpha of a grid; the bar goes to its
+    neighbours there, between which the best of all lies if there is one peak.
     """
 
     x, hue, metric = options.get("x", "alpha"), options.get("by", "sigma"), options.get("metric", "ESS_per_step")
@@ -141,9 +143,11 @@ def weights(rows: Sequence[Row], options: Options) -> Figure | None:
         axes.record(options, "", f"{hue} = {scale:g}", places)
         values = [each.value for each in places.values()]
         left.plot(list(places), values, "-", color=colour, lw=1.5, label=f"{scale:g}")
+        grid = list(places)
         top = max(places, key=lambda place: places[place].value)
         left.plot([top], [places[top].value], "o", color=colour, ms=6)
-        best.append(top)
+        at = grid.index(top)
+        best.append((top, grid[max(at - 1, 0)], grid[min(at + 1, len(grid) - 1)]))
     axes.set_scales(left, {"logy": True} | options, xs=None)
     left.set_xlabel(options.get("xlabel", x))
     left.set_ylabel(options.get("ylabel", words(metric)))
@@ -151,26 +155,24 @@ def weights(rows: Sequence[Row], options: Options) -> Figure | None:
     legend = figure.legend(*left.get_legend_handles_labels(), title=hue, **looks)
     legend.get_title().set(color=INK, fontsize=8.5)
     finite = [each for each in zip(scales, best, colours, strict=True) if 0 < each[0] < math.inf]
-    sigma0 = options.get("sigma0") or fit_sigma0([each[0] for each in finite], [each[1] for each in finite])
-    ratios = [scale / sigma0 for scale, _, _ in finite]
-    r = np.logspace(math.log10(min(ratios, default=0.1)) - 0.5, math.log10(max(ratios, default=10)) + 0.5, 200)
-    right.plot(r, best_exponent(r), color=INK, lw=1.2, label="theory")
-    for ratio, (_, top, colour) in zip(ratios, finite, strict=True):
+    given = options.get("sigma0")
+    sigma0 = float(given() if callable(given) else given) if given is not None else None
+    ratios = [scale / (sigma0 or 1.0) for scale, _, _ in finite]
+    axes.record(options, f"best {x}", "of the grid", {scale: Mean(float(top)) for scale, (top, *_), _ in finite})
+    if sigma0 is not None:
+        r = np.logspace(math.log10(min(ratios, default=0.1)) - 0.5, math.log10(max(ratios, default=10)) + 0.5, 200)
+        label = f"theory, unfitted: sigma_0 = {sigma0:.3g},\nthe mean variance of a site"
+        right.plot(r, best_exponent(r), color=INK, lw=1.2, label=label)
+        expected = {scale: Mean(float(best_exponent(scale / sigma0))) for scale, _, _ in finite}
+        axes.record(options, f"best {x}", f"theory, sigma_0 = {sigma0:.3g}", expected)
+    for ratio, (_, (top, below, above), colour) in zip(ratios, finite, strict=True):
+        right.plot([ratio, ratio], [below, above], "-", color=colour, lw=1.0, alpha=0.7)
         right.plot([ratio], [top], "o", color=colour, ms=6)
     axes.set_scales(right, {"logx": True}, xs=None)
-    right.set_xlabel(f"r = {hue} / {sigma0:.3g}")
-    right.set_ylabel(f"best {x}")
+    right.set_xlabel(hue if sigma0 is None else f"r = {hue} / sigma_0")
+    right.set_ylabel(f"best {x}, of those on the left")
     axes.add_legend(right)
     for ax in (left, right):
         axes.make_plain(ax)
     axes.recolour(figure)
     return figure
-
-
-def fit_sigma0(sigma: Sequence[float], alpha: Sequence[float]) -> float:
-    """The sigma0 whose curve is nearest to the best exponents, by least squares on a fine grid."""
-    if not sigma:
-        return 1.0
-    candidates = np.logspace(math.log10(min(sigma)) - 2, math.log10(max(sigma)) + 2, 801)
-    misfit = (best_exponent(np.array(sigma)[None] / candidates[:, None]) - np.array(alpha)[None]) ** 2
-    return float(candidates[np.argmin(misfit.sum(1))])

@@ -242,7 +242,12 @@ def _grid(
     "any-scale/figure01",
     "t^alpha at several scales on 100 independent bits, p uniform in [0.05, 0.95] (print does not say which p); "
     "4,000 draws after 1,500 steps, at the paper's size 80,000 after 20,000",
-    figure("ESS against alpha for several sigma, independent bits", "weights", metric="ESS_per_step"),
+    figure(
+        "ESS against alpha for several sigma, independent bits",
+        "weights",
+        metric="ESS_per_step",
+        sigma0=call("discrax.bench.papers.any_scale.targets:mean_variance", num_sites=100, low=0.05),
+    ),
 )
 def figure01(effort: Size) -> Iterator[Cell]:
     made = call("discrax.bench.experiments.models:bernoulli", num_sites=100, low=0.05)
