@@ -30,7 +30,7 @@ def _weights(task: str, title: str) -> Suite:
                     )
 
     exhibits = discs.comparison(title, f"{task}-weights", label, "sampler", hue="weight_fn")
-    return suite(f"discs/weights-{task}", f"four weight functions, {title}", *exhibits)(cells)
+    return suite(f"discs/weights-{task}", f"four weight functions, {title} ({discs.AS_LONG})", *exhibits)(cells)
 
 
 bernoulli = _weights("bernoulli", "independent bits")
