@@ -82,11 +82,23 @@ def test_categorical_machines_have_a_hundred_hidden_units(monkeypatch, tmp_path)
 
 def test_weight_functions_of_every_informed_sampler():
     assert [suite.name for suite in find("discs/weights")] == [f"discs/weights-{task}" for task in sampling.MODELS]
+    figures = {cell.id for n in (7, 8, 9, 10, 11) for cell in cells_of(f"discs/figure{n:02}")}
     for task, (label, models) in sampling.MODELS.items():
-        cells = cells_of(f"discs/weights-{task}")
+        every = cells_of(f"discs/weights-{task}")
+        cells = [cell for cell in every if cell.label("weight_fn")]
         assert len(cells) == len(models) * 5 * 4
         assert {cell.label(label) for cell in cells} == {each.label for each in models}
         assert {cell.label("weight_fn") for cell in cells} == {"sqrt(t)", "t/(t+1)", "min(1,t)", "max(1,t)"}
+        gibbs = [cell for cell in every if cell not in cells]
+        assert {cell.label("sampler") for cell in gibbs} == {"Gibbs (chromatic)"}
+        assert len(gibbs) == len(models)
+        assert {cell.id for cell in gibbs} <= figures  # which are run once
+        rows = [{"labels": dict(cell.labels)} for cell in every]
+        for exhibit in shipped_suites()[f"discs/weights-{task}"].exhibits:
+            shown = [row["labels"] for row in exhibit.derive(rows)]
+            beside = {(row[label], row["sampler"]) for row in shown if row["weight_fn"] == "Gibbs (chromatic)"}
+            assert beside == {(row[label], row["sampler"]) for row in shown}
+            assert len(beside) == 5 * len(models)
     cell = next(cell for cell in cells if (cell.label("sampler"), cell.label("weight_fn")) == ("DLMC", "min(1,t)"))
     assert dict(cell.sampler.arguments) == {"per_rate": False, "balancing": "min"}
     for name in ("discs/figure08", "discs/figure10"):

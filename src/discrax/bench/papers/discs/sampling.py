@@ -109,9 +109,11 @@ def sweep(title: str, task: str, x: str, derive: Derive | None = None) -> list[F
     return [figure(f"{what}, {title}", **shared, y=metric, logx=True, logy=True) for metric, what in _ESS.items()]
 
 
-def comparison(title: str, task: str, *panels: str, hue: str = "sampler") -> list[Figure]:
-    """Two figures: ESS per query and per second of all samplers, or of what another label says, side by side."""
-    shared: dict[str, Any] = {"kind": "bars", "derive": only(task=task), "panels": panels, "hue": (hue,)}
+def comparison(title: str, task: str, *panels: str, hue: str = "sampler", derive: Derive | None = None) -> list[Figure]:
+    """Two figures: ESS per query and per second of all samplers, or of what another label says, side by side; the rows
+    are the task's, or what `derive` makes.
+    """
+    shared: dict[str, Any] = {"kind": "bars", "derive": derive or only(task=task), "panels": panels, "hue": (hue,)}
     return [figure(f"{what}, {title}", metric=metric, **shared) for metric, what in _ESS.items()]
 
 
