@@ -25,8 +25,12 @@ class Stock(NamedTuple):
     @property
     def files(self) -> str:
         """What may be put there, in a few words."""
-        some = self.originals if len(self.originals) <= 3 else [self.originals[0], "...", self.originals[-1]]
-        return " or ".join(", ".join(each) for each in (some, [Path(name).name for name in self.prepared][:1]) if each)
+        prepared = [Path(name).name for name in self.prepared]
+        return " or ".join(", ".join(_ends(each)) for each in (self.originals, prepared) if each)
+
+
+def _ends(names: list[str]) -> list[str]:
+    return names if len(names) <= 3 else [names[0], "...", names[-1]]
 
 
 def take_stock(folder: Path | None) -> list[Stock]:

@@ -1,7 +1,7 @@
 """Data sets that the user has: where they lie, whether a file is the known one, and what to say when it is not.
 
 A data folder has a folder for each set, `FOLDER/SET/FILE`. It is given by hand or by the environment variable
-DISCRAX_DATA. The sets are listed in sets.csv. Their files are prepared ones (.npz, listed in SHA256SUMS) or the
+DISCRAX_DATA. The sets are listed in sets.csv. Their files are prepared ones (mostly .npz, listed in SHA256SUMS) or the
 originals as they are published (`discrax.data.originals`). Nothing is downloaded unless it is asked for by
 `discrax data --download SET`: sets have licences of their own.
 """
@@ -20,7 +20,7 @@ VARIABLE = "DISCRAX_DATA"
 _HERE = Path(__file__).parent
 _SETS = list(csv.DictReader((_HERE / "sets.csv").read_text(encoding="utf-8").splitlines()))
 SOURCES = {each["name"]: each["source"] for each in _SETS}
-_LAYOUTS = {each["name"]: each["layout"] for each in _SETS}  # of the arrays in .npz files; nodes count from 0
+_LAYOUTS = {each["name"]: each["layout"] for each in _SETS}  # mostly of the arrays in .npz files; nodes count from 0
 _SHA256 = {name: digest for digest, name in map(str.split, (_HERE / "SHA256SUMS").read_text().splitlines())}
 
 
@@ -50,7 +50,8 @@ def data_file(name: str, folder: str | os.PathLike | None = None) -> Path:
     if name not in _SHA256:
         raise ValueError(f"There is no data file {name!r}; known: {', '.join(_SHA256)}.")
     of_set = name.partition("/")[0]
-    wanted = f"{name} (.npz: {_LAYOUTS[of_set]}); the set can be had from {SOURCES[of_set]}"
+    layout = f".npz: {_LAYOUTS[of_set]}" if name.endswith(".npz") else _LAYOUTS[of_set]
+    wanted = f"{name} ({layout}); the set can be had from {SOURCES[of_set]}"
     path = data_folder(of_set, wanted, folder) / name
     if not path.is_file():
         others = ", ".join(each.name for each in ORIGINALS if each.of_set == of_set) or "none that are read"

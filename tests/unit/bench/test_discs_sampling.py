@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from discrax.bench.experiments.models import HALF, disc
+from discrax.bench.experiments.networks import TRAINED_ALL, network
 from discrax.bench.papers.discs import sampling, targets, weights
 from discrax.bench.plan.measure import kernel_of, target_of
 from discrax.bench.plan.suite import Size, Suite, find, shipped_suites
@@ -81,13 +82,47 @@ def test_categorical_machines_have_a_hundred_hidden_units(monkeypatch, tmp_path)
 
 def test_weight_functions_of_every_informed_sampler():
     assert [suite.name for suite in find("discs/weights")] == [f"discs/weights-{task}" for task in sampling.MODELS]
+    figures = {cell.id for n in (7, 8, 9, 10, 11) for cell in cells_of(f"discs/figure{n:02}")}
     for task, (label, models) in sampling.MODELS.items():
-        cells = cells_of(f"discs/weights-{task}")
+        every = cells_of(f"discs/weights-{task}")
+        cells = [cell for cell in every if cell.label("weight_fn")]
         assert len(cells) == len(models) * 5 * 4
         assert {cell.label(label) for cell in cells} == {each.label for each in models}
         assert {cell.label("weight_fn") for cell in cells} == {"sqrt(t)", "t/(t+1)", "min(1,t)", "max(1,t)"}
+        gibbs = [cell for cell in every if cell not in cells]
+        assert {cell.label("sampler") for cell in gibbs} == {"Gibbs (chromatic)"}
+        assert len(gibbs) == len(models)
+        assert {cell.id for cell in gibbs} <= figures  # which are run once
+        rows = [{"labels": dict(cell.labels)} for cell in every]
+        for exhibit in shipped_suites()[f"discs/weights-{task}"].exhibits:
+            shown = [row["labels"] for row in exhibit.derive(rows)]
+            beside = {(row[label], row["sampler"]) for row in shown if row["weight_fn"] == "Gibbs (chromatic)"}
+            assert beside == {(row[label], row["sampler"]) for row in shown}
+            assert len(beside) == 5 * len(models)
     cell = next(cell for cell in cells if (cell.label("sampler"), cell.label("weight_fn")) == ("DLMC", "min(1,t)"))
     assert dict(cell.sampler.arguments) == {"per_rate": False, "balancing": "min"}
     for name in ("discs/figure08", "discs/figure10"):
         tasks = {(cell.label("task"), cell.label("levels")) for cell in cells_of(name)}
         assert {levels for task, levels in tasks if task in ("categorical", "potts")} == {"4", "8"}
+
+
+def test_titles_say_how_cells_are_shorter_than_in_print():
+    for suite in SUITES:
+        default, paper = (
+            {cell.labels: cell.budget for cell in suite.cells(size)} for size in (Size.DEFAULT, Size.PAPER)
+        )
+        shorter = {its.num_samples for labels, its in default.items() if its.num_samples < paper[labels].num_samples}
+        words = {f"{most:,}" for most in (max(shorter), min(shorter))} if shorter else set()
+        words |= {f"{paper[labels].num_samples:,}" for labels in default}
+        assert [each for each in words if each not in suite.title] == [], suite.name
+
+
+def test_titles_say_how_networks_are_trained():
+    calls = [dict(network("caltech", size).arguments) for size in (Size.DEFAULT, Size.PAPER)]
+    for each in calls:
+        assert f"{each['num_updates']:,} of {each['num_steps']}" in TRAINED_ALL.replace("updates of", "of")
+    assert f"{calls[0]['num_growing']:,} updates, so that it ends at half" in TRAINED_ALL
+    assert calls[0]["num_updates"] == calls[0]["num_growing"] / 2
+    assert calls[0]["variance"] == pytest.approx(1 / 3)
+    for name in ("discs/figure17", "any-scale/figure04", "any-scale/figure06", "optimal-scaling/figure06"):
+        assert TRAINED_ALL in shipped_suites()[name].about

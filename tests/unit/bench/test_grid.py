@@ -170,6 +170,9 @@ def test_of_several_causes_the_tested_one_is_named():
     table = replace(EJD, notes=(note("A guess.", sampler="ALBP"), note("A cause.", tested="30 so", sampler="ALBP")))
     grid = make_grid(table, rows({"EJD": (30.0, 0.1)}, bernoulli("ALBP", "sqrt(t)")))
     assert grid.footnotes == ("A cause. Tested: 30 so.",)
+    as_sentence = replace(EJD, notes=(note("A cause.", tested="It had 30 so.", sampler="ALBP"),))
+    grid = make_grid(as_sentence, rows({"EJD": (30.0, 0.1)}, bernoulli("ALBP", "sqrt(t)")))
+    assert grid.footnotes == ("A cause. Tested: It had 30 so.",)
 
 
 def test_the_error_of_print_is_over_its_instances():

@@ -107,6 +107,25 @@ def test_a_fifth_of_the_steps_is_said():
         assert (0.2 in shares) == ("a fifth of the paper's steps for all samplers" in suite.about), name
 
 
+def test_fewer_instances_are_said():
+    said = 0
+    for name in NAMES:
+        (suite,) = find(name)
+        if suite.name in ("discs/gset", "discs/mis-solve", "discs/partition-solve"):
+            continue
+        counts = [
+            {cell.labels: dict(cell.target.arguments).get("count") for cell in suite.cells(size)}
+            for size in (Size.DEFAULT, Size.PAPER)
+        ]
+        for few, many in {(counts[0][labels], counts[1][labels]) for labels in counts[0]}:
+            if few != many:
+                # The paper says 128 graphs, and prints means of 32
+                words = f"{few} graphs a set, in print 32 or 128" if many == 128 else f"{few} of {many:,} "
+                assert words in suite.about, name
+                said += 1
+    assert said >= 10
+
+
 def test_smaller_can_be_better():
     labels = {"task": "balanced-graph-partition", "graph": "VGG", "sampler": "RWM"}
     row = {"labels": labels, "metric": "edge_cut_ratio", "x": None, "value": 0.027, "std": None, "status": "ok"}

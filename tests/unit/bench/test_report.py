@@ -1,6 +1,7 @@
 import io
 import json
 import re
+from dataclasses import replace
 from urllib.parse import unquote
 
 import numpy as np
@@ -11,7 +12,7 @@ import discrax as dx
 from discrax.bench.execute import store
 from discrax.bench.execute.request import put_beside
 from discrax.bench.execute.samplers import Beside
-from discrax.bench.plan.cell import call
+from discrax.bench.plan.cell import Budget, call
 from discrax.bench.plan.rows import add_facts
 from discrax.bench.plan.suite import Size, find
 from discrax.bench.report import compare, looks, plots, theory
@@ -289,6 +290,19 @@ def test_a_comparison_names_what_cannot_be_compared():
     assert (found.only_a, found.only_b) == (("a sqrt(t)",), ("b sqrt(t)",))
     assert (found.broken, found.mended) == (("breaks sqrt(t)",), ("mends sqrt(t)",))
     assert "1 cells failed in b: breaks sqrt(t)." in found.markdown()
+
+
+def test_a_comparison_says_which_budgets_differ():
+    of = cell("short")
+    longer = replace(of, budget=Budget(64, 0, 500, 4))
+    assert longer.id != of.id
+    a = rows({"EJD": (10.0, 4.0)}, of) + rows({"EJD": (10.0, 4.0)}, cell("same"))
+    b = rows({"EJD": (11.0, 4.0)}, longer) + rows({"EJD": (11.0, 4.0)}, cell("same"))
+    found = compare.compare_rows(a, b)
+    assert found.unequal == (("16 x 20 after 10 of warm-up", "64 x 2,000"),)
+    said = "1 pairs of cells have other budgets in a than in b (chains x steps, and how many pairs): "
+    assert f"{said}16 x 20 after 10 of warm-up with 64 x 2,000 (1)." in found.markdown()
+    assert "budgets" not in compare.compare_rows(a, a).markdown()
 
 
 def test_comparisons_are_written_down(tmp_path, monkeypatch):

@@ -96,9 +96,9 @@ def test_more_draws_are_those_of_a_longer_run():
 def test_chains_that_are_too_short_say_so(monkeypatch):
     monkeypatch.setattr(stages, "FIRST", 40)
     short, long = (numbers_of(run_cells([make_cell(budget=Budget(6, 20, most))])[0]) for most in (40, 40_000))
-    assert (short["is_long_enough"], short["num_steps"]) == (0, 40)
+    assert (short["is_long_enough"], short["num_steps"], short["ended_by_error"]) == (0, 40, 0)
     assert short["autocorrelation_times"] < LONG_ENOUGH
-    assert long["is_long_enough"] == 1
+    assert (long["is_long_enough"], long["ended_by_error"]) == (1, 1)
     assert long["ESS_relative_error"] <= 0.03
     assert 40 < long["num_steps"] < 40_000  # it ended when it had enough
     assert 1.001 * long["ESS_per_step"] * long["num_steps"] >= long["autocorrelation_times"] >= LONG_ENOUGH
@@ -131,6 +131,24 @@ def test_thinning_changes_what_is_kept_and_no_number_per_step(monkeypatch):
         assert thinned[name] == pytest.approx(whole[name], rel=1e-5), name
     assert whole["ESS_per_step"] < 0.1
     assert thinned["ESS_per_step"] == pytest.approx(whole["ESS_per_step"], rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("budget", "most", "wanted"),
+    [(255, 640, 255), (637, 640, 637), (250, 160, 240), (800, 160, 800), (1_003, 320, 992)],
+)
+def test_the_last_stage_takes_what_is_left_of_the_budget(monkeypatch, budget, most, wanted):
+    """Stages of 160, 160 and 320 draws, from `most` draws on of sixteen steps each; less than a draw is left."""
+    monkeypatch.setattr(stages, "FIRST", 160)
+    monkeypatch.setattr(stages, "MOST", most)
+    cell = make_cell(budget=Budget(6, 0, budget))
+    (result,) = stages.sample_cells([cell], never_enough(), lambda *_: None)
+    assert result.num_draws * result.thinning == wanted > budget - result.thinning
+    assert result.kept.shape[1] == result.num_draws
+
+
+def never_enough():
+    return mixing()._replace(has_enough=lambda result: False, can_thin=lambda result, every: True)
 
 
 def lock_and_free_spins():

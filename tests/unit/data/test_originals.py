@@ -8,9 +8,10 @@ import tarfile
 import numpy as np
 import pytest
 
+from discrax.bench.experiments import infilling
 from discrax.bench.experiments.data import images as training_images
 from discrax.bench.papers.discs import instances, references
-from discrax.data import commands, data_arrays, folder, load_images, originals
+from discrax.data import commands, data_arrays, data_file, folder, load_images, originals
 
 PICTURE = np.zeros((28, 28), np.uint8)
 PICTURE[2, 5] = 1  # not symmetric: a picture that lies is another one
@@ -179,6 +180,22 @@ def test_what_is_there_is_listed(place, tmp_path, capsys):
     said = " ".join(capsys.readouterr().out.split())
     assert "data folder" in said
     assert "some originals" in said
+
+
+def test_texts_and_antibodies_are_listed(place, tmp_path):
+    """What DISCS' tables of text need: the files that they read, and where these can be had."""
+    names = infilling._BROWN, infilling._VALIDATION, infilling._TEST, *infilling._SPEECHES
+    texts = {f"text/{name}" for name in names}
+    model = {f"antiberty_mlm/{name}" for name in ("config.json", "vocab.txt", "model.safetensors")}
+    stocks = {stock.of_set: stock for stock in commands.take_stock(None)}
+    assert (set(stocks["text"].prepared), set(stocks["antiberty_mlm"].prepared)) == (texts, model)
+    assert stocks["antiberty_mlm"].files == "config.json, model.safetensors, vocab.txt"
+    for name in texts | model - {"antiberty_mlm/vocab.txt"}:
+        place(name).write_bytes(b"")
+    states = {stock.of_set: stock.state for stock in commands.take_stock(tmp_path)}
+    assert (states["text"], states["antiberty_mlm"]) == ("prepared", "missing")
+    with pytest.raises(ValueError, match=r"SHA-256 .* expected text/brown_sentences.txt.xz \(xz files of text, .*nltk"):
+        data_file("text/brown_sentences.txt.xz", tmp_path)
 
 
 def test_downloads_are_checked(tmp_path, monkeypatch):

@@ -4,8 +4,8 @@ The first stage is `FIRST` draws, and every other doubles the steps. When there 
 every sixteenth is kept, and from there on a draw is sixteen times as many steps: steps grow, what is kept does not; a
 cell whose measure cannot do with these ends instead. A cell has the draws of the stage after which it had enough. Those
 that share its program go on; when half of them are done and a stage takes longer than compiling, without it. Every
-length of a chunk and every thinning is a program to compile, so all stages are of whole sixteenths of the first, and
-what a budget has left beyond them is not used.
+length of a chunk and every thinning is a program to compile, so all stages but the last are of whole sixteenths of the
+first. The last takes all that is left of the budget, but for less than a draw.
 """
 
 from collections.abc import Callable, Sequence
@@ -44,7 +44,8 @@ def sample_cells(cells: Sequence[Cell], measure: Measure, place: Place) -> list[
         num_draws, thinning = next((each.num_draws, each.thinning) for each in running.values())
         done, is_full = num_draws * thinning, 2 * num_draws > MOST
         thinning = _THINNER * thinning if is_full else thinning
-        num_samples = min(done, most - done) // thinning // part * part
+        is_last = most - done <= done
+        num_samples = (most - done) // thinning if is_last else done // thinning // part * part
         for i, result in running.items():
             if i not in finished and (
                 num_samples < 1 or measure.has_enough(result) or (is_full and not measure.can_thin(result, _THINNER))

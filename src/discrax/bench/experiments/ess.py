@@ -60,14 +60,15 @@ def mixing(
 
     def numbers(cell: Cell, result: Result) -> list[Number]:
         found = mix(result, result.kept, rule)
-        return movement(cell, result) + ess_numbers(result, found, per_chain) + length_numbers(found)
+        numbers = movement(cell, result) + ess_numbers(result, found, per_chain) + length_numbers(found)
+        return [*numbers, Number("ended_by_error", float(found.is_known(error)))]
 
     def has_enough(result: Result) -> bool:
         few = _mix(result.kept[..., :_FEW], rule, _num_steps(result))
         if 2 * few.autocorrelation_times < LONG_ENOUGH:  # few tell; where they mislead it is one more stage
             return False
         found = mix(result, result.kept, rule)
-        return found.is_long_enough and found.relative_error <= error
+        return found.is_known(error)
 
     def can_thin(result: Result, every: int) -> bool:
         return every * mix(result, result.kept, rule).per_step.mean() * result.thinning <= _MOST_EFFECTIVE
@@ -136,6 +137,10 @@ class Mixing(NamedTuple):
     def is_long_enough(self) -> bool:
         """Whether the chains are long enough for their ESS to mean anything."""
         return self.autocorrelation_times >= LONG_ENOUGH
+
+    def is_known(self, error: float) -> bool:
+        """Whether they are, and the relative error is small enough: then a cell ends."""
+        return self.is_long_enough and self.relative_error <= error
 
 
 def mix(result: Result, values: np.ndarray, rule: str) -> Mixing:

@@ -27,7 +27,7 @@ from discrax.bench.experiments.data import cache_folder
 from discrax.bench.plan.cell import Cell
 from discrax.bench.plan.measure import Measured, Number, Timing, check_complete, experiment, input_of
 from discrax.core import random
-from discrax.data.folder import data_folder
+from discrax.data.folder import SOURCES, data_folder
 from discrax.text import (
     Infilling,
     MaskedModel,
@@ -50,6 +50,7 @@ NGRAMS = (2, 3)
 _NUM_MASKED, _SHORTEST, _LONGEST, _CORPUS_SIZE = 4, 15, 25, 5000
 _UNKNOWN = "<unk>"
 _SHARE_LEARNT, _SHARE_SEEN = 0.9, 0.95  # of the Brown corpus: learnt from, and seen at all
+_BROWN = "brown_sentences.txt.xz"
 _VALIDATION, _TEST = "wikitext2_valid.txt.xz", "wikitext2_test.txt.xz"
 _SPEECHES = ("inaugural.txt.xz", "state_union.txt.xz")
 
@@ -109,12 +110,14 @@ def english_model(num_updates: int = 10_000, seed: int = 0) -> Path:
 
 
 def _antibody_model() -> Path:
-    wanted = "antiberty_mlm with config.json, vocab.txt and model.safetensors (of the Python package antiberty)"
+    wanted = f"antiberty_mlm with config.json, vocab.txt and model.safetensors, of {SOURCES['antiberty_mlm']}"
     return data_folder("antiberty_mlm", wanted) / "antiberty_mlm"
 
 
 def _lines(name: str) -> Iterator[str]:
-    wanted = f"text/{name}, an xz file of text, one sentence or paragraph a line"
+    wanted = (
+        f"text/{name}, an xz file of text, one sentence or paragraph a line; the set can be had from {SOURCES['text']}"
+    )
     path = data_folder("text", wanted) / "text" / name
     if not path.is_file():
         raise ValueError(f"There is no {path}; expected {wanted}.")
@@ -123,7 +126,7 @@ def _lines(name: str) -> Iterator[str]:
 
 
 def _brown() -> list[str]:
-    return [line.strip().replace("``", '"').replace("''", '"') for line in _lines("brown_sentences.txt.xz")]
+    return [line.strip().replace("``", '"').replace("''", '"') for line in _lines(_BROWN)]
 
 
 def _wikitext(name: str) -> list[str]:

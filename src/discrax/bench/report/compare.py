@@ -3,10 +3,13 @@
     ratio = b / a,    z = (b - a) / sqrt(error_a^2 + error_b^2)
 
 The errors are standard errors over chains or instances. A number has moved where |z| > 3. Where an error is not known,
-or the chains of either are too short, there is no z, and no verdict.
+or the chains of either are too short, there is no z, and no verdict. Cells of equal labels may have other budgets,
+such as those of two sizes; which these are is said.
 """
 
+import json
 import math
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +20,7 @@ from discrax.bench.plan.rows import Row, add_facts, group_by, is_too_short, stan
 from discrax.bench.report.grid import markdown_table, number_text
 
 BEYOND_CHANCE = 3.0
+_SHOWN = 5  # of what a remark lists
 
 _HEADS = ("cell", "metric", "a", "b", "b / a", "z", "")
 
@@ -51,6 +55,7 @@ class Comparison:
     only_b: tuple[str, ...]
     broken: tuple[str, ...]  # ok in a, failed in b
     mended: tuple[str, ...]
+    unequal: tuple[tuple[str, str], ...] = ()  # the budgets in a and b of each pair of cells where they differ
 
     @property
     def moved(self) -> list[Difference]:
@@ -80,10 +85,19 @@ class Comparison:
         said = [
             f"{len(self.moved)} of {len(judged)} numbers with a known error moved by more than {BEYOND_CHANCE:g} of it."
         ]
+        if self.unequal:
+            pairs = Counter(self.unequal).most_common()
+            shown = ", ".join(f"{a} with {b} ({count})" for (a, b), count in pairs[:_SHOWN])
+            shown += ", ..." if len(pairs) > _SHOWN else ""
+            said.append(
+                f"{len(self.unequal)} pairs of cells have other budgets in a than in b (chains x steps, and how many "
+                f"pairs): {shown}."
+            )
         kinds = (("only in a", self.only_a), ("only in b", self.only_b), ("failed in b", self.broken))
         for what, names in (*kinds, ("failed in a", self.mended)):
             if names:
-                said.append(f"{len(names)} cells {what}: {', '.join(names[:5])}{', ...' if len(names) > 5 else ''}.")
+                shown = ", ".join(names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
+                said.append(f"{len(names)} cells {what}: {shown}.")
         return said
 
     def markdown(self, metrics: Iterable[str] = ()) -> str:
@@ -123,11 +137,14 @@ def compare_rows(rows_a: list[Row], rows_b: list[Row]) -> Comparison:
     pairs = {id: id if id in cells_b else by_labels.get(_identity(group[0])) for id, group in cells_a.items()}
     found = set(pairs.values())
     differences: list[Difference] = []
-    broken, mended = [], []
+    broken, mended, unequal = [], [], []
     for id_a, id_b in pairs.items():
         if id_b is None:
             continue
         a, b = cells_a[id_a], cells_b[id_b]
+        budgets = _budget(a[0]), _budget(b[0])
+        if budgets[0] != budgets[1]:
+            unequal.append(budgets)
         was_ok, is_ok = a[0]["status"] == "ok", b[0]["status"] == "ok"
         if was_ok and is_ok:
             differences += _differences(a, b)
@@ -141,6 +158,7 @@ def compare_rows(rows_a: list[Row], rows_b: list[Row]) -> Comparison:
         tuple(group[0]["name"] for id, group in cells_b.items() if id not in found),
         tuple(broken),
         tuple(mended),
+        tuple(unequal),
     )
 
 
@@ -163,6 +181,13 @@ def _z(a: Row, b: Row) -> float | None:
         return None
     error = math.hypot(error_a, error_b)
     return (b["value"] - a["value"]) / error if error > 0 else None
+
+
+def _budget(row: Row) -> str:
+    """The budget of the row's cell, "100 x 50,000 after 12,500 of warm-up"; steps count, not draws."""
+    found = json.loads(row["settings"])["budget"]
+    steps, warmup = found["num_samples"] * found["thinning"], found["num_warmup"]
+    return f"{found['num_chains']:,} x {steps:,}" + (f" after {warmup:,} of warm-up" if warmup else "")
 
 
 def _identity(row: Row) -> tuple:

@@ -237,11 +237,17 @@ def _entry(
     if abs(z) <= BEYOND_CHANCE:
         return Entry("ok", z=z, verdict="within", **known)
     cause = _cause(table.notes, labels)
-    text = "" if cause is None else f"{cause.text} {f'Tested: {cause.tested}.' if cause.tested else '(Not tested.)'}"
+    text = "" if cause is None else _footnote(cause)
     if text and text not in footnotes:
         footnotes.append(text)
     verdict = "tested" if cause is not None and cause.tested else "unexplained"
     return Entry("ok", z=z, verdict=verdict, footnote=footnotes.index(text) + 1 if text else None, **known)
+
+
+def _footnote(cause: Note) -> str:
+    """As sentences, whether the test ends as one or not."""
+    tested = cause.tested.removesuffix(".")
+    return f"{cause.text} {f'Tested: {tested}.' if tested else '(Not tested.)'}"
 
 
 def _cause(notes: Sequence[Note], labels: Mapping[str, str]) -> Note | None:

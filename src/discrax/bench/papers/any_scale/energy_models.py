@@ -9,7 +9,7 @@ has fixed (sigma, alpha), the best of a grid; LB is tuned to its acceptance rate
 from collections.abc import Iterator
 from typing import Any
 
-from discrax.bench.experiments.networks import data_sets, network
+from discrax.bench.experiments.networks import TRAINED_ALL, data_sets, network
 from discrax.bench.plan.cell import Budget, Cell, call
 from discrax.bench.plan.rows import Row, relabel
 from discrax.bench.plan.suite import Size, figure, suite
@@ -45,8 +45,8 @@ def best_of_grid(rows: list[Row]) -> list[Row]:
 
 @suite(
     "any-scale/figure04",
-    "residual networks trained on MNIST, Omniglot and Caltech silhouettes (quick: on digits of 8 x 8 pixels): how fast "
-    "chains that begin as noise find good images; the paper's best alpha is 0.6, 0.55 and 0.55",
+    "residual networks trained on MNIST, Omniglot and Caltech silhouettes: how fast chains that begin as noise find "
+    f"good images; the paper's best alpha is 0.6, 0.55 and 0.55 ({TRAINED_ALL})",
     figure(
         "Mean log-probability (up to a constant) against steps, AB with its best scale", "errors", best_of_grid,
         metrics=("log_prob",), panels=("dataset",), hue=("sampler",), logy=False, xlabel="steps",
@@ -81,7 +81,7 @@ def figure04(size: Size) -> Iterator[Cell]:
 
 @suite(
     "any-scale/figure06",
-    "images that chains of the path auxiliary sampler draw from the same networks, beginning as noise",
+    f"images that chains of the path auxiliary sampler draw from the same networks, beginning as noise ({TRAINED_ALL})",
     figure("16 chains", "pictures", hue=("dataset",)),
 )
 def figure06(size: Size) -> Iterator[Cell]:

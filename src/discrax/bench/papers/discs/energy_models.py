@@ -5,7 +5,7 @@ Residual networks are trained here with the path auxiliary sampler and kept in t
 
 from collections.abc import Iterable, Iterator
 
-from discrax.bench.experiments.networks import data_sets, network
+from discrax.bench.experiments.networks import TRAINED, TRAINED_ALL, data_sets, network
 from discrax.bench.papers.discs import sampling as discs
 from discrax.bench.plan.cell import Budget, Cell, call
 from discrax.bench.plan.suite import Figure, Size, figure, suite
@@ -19,7 +19,7 @@ _BUDGETS = {
 
 @suite(
     "discs/figure05",
-    "RBMs trained on MNIST, with 25 and 200 hidden units",
+    f"RBMs trained on MNIST, with 25 and 200 hidden units ({discs.AS_LONG})",
     *discs.comparison("RBM on MNIST", "rbm", "kind"),
 )
 def figure05(size: Size) -> Iterator[Cell]:
@@ -48,14 +48,14 @@ _EXHIBITS: tuple[Figure, ...] = (
 )  # fmt: skip
 
 
-@suite("discs/figure06", "chains on a residual network trained on MNIST (quick: on digits of 8 x 8 pixels)", *_EXHIBITS)
+@suite("discs/figure06", f"chains on a residual network trained on MNIST ({TRAINED})", *_EXHIBITS)
 def figure06(size: Size) -> Iterator[Cell]:
     yield from _snapshots(data_sets(size)[:1], size)
 
 
 @suite(
     "discs/figure17",
-    "chains on residual networks trained on MNIST, Omniglot and Caltech silhouettes (quick: on digits of 8 x 8 pixels)",
+    f"chains on residual networks trained on MNIST, Omniglot and Caltech silhouettes ({TRAINED_ALL})",
     *_EXHIBITS,
 )
 def figure17(size: Size) -> Iterator[Cell]:

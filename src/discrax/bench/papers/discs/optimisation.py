@@ -124,6 +124,20 @@ _SETS = (
 _A_FIFTH = "a fifth of the paper's steps for all samplers at the default size"
 
 
+def _part(task: tasks.Task) -> str:
+    """How many of print's instances the default size has."""
+    ours, print_ = (task.efforts[size].count for size in (Size.DEFAULT, Size.PAPER))
+    return f"{ours} of {print_:,}"
+
+
+_SMALL = tasks.small_mis(tasks.DENSITIES[0]).efforts[Size.DEFAULT].count
+_GRAPHS = f"by default {_SMALL} graphs a set, in print 32 or 128"
+_ALL_GRAPHS = f"{_GRAPHS}; {_part(tasks.LARGE_MIS)} large ones"
+_FORMULAS = f"SATLIB: {_part(tasks.SATLIB_MIS)} formulas, {_A_FIFTH}"
+_RB = f"by default {_part(tasks.CLIQUES[0])} RB graphs"
+_CUT_GRAPHS = f"by default {_part(tasks.random_cut('ER', tasks.ER_NODES[0]))} graphs a set"
+
+
 def _late(metric: str, rows: list[Row]) -> list[Row]:
     """Of the series of a metric what is near the best: the first states are so bad that they would hide the rest."""
     best: dict[str, float] = {}
@@ -176,7 +190,8 @@ def columns_of_one(sampler: str, metrics: dict[str, str]) -> Callable[[list[Row]
 
 @suite(
     "discs/table01",
-    "independent sets of Erdos-Renyi graphs: nodes of the best set less its conflicts (large graphs have density 0.02)",
+    "independent sets of Erdos-Renyi graphs: nodes of the best set less its conflicts (large graphs have density 0.02; "
+    f"{_ALL_GRAPHS})",
     *_tables(1, "Size less conflicts", "set_size_lower_bound", ("graph_set", "density"), seconds=False, notes=_SETS),
 )
 def table01(size: Size) -> Iterator[Cell]:
@@ -185,8 +200,8 @@ def table01(size: Size) -> Iterator[Cell]:
 
 @suite(
     "discs/table05",
-    "independent sets: Erdos-Renyi graphs (large ones have density 0.02), and SATLIB (403 or 411 clauses, in print "
-    f"about 425; {_A_FIFTH})",
+    f"independent sets: Erdos-Renyi graphs ({_ALL_GRAPHS}, which have density 0.02), and formulas with 403 or 411 "
+    f"clauses, in print about 425 ({_FORMULAS})",
     *_tables(5, "Size less conflicts", "set_size_lower_bound", ("graph_set", "density"), notes=_SETS),
 )
 def table05(size: Size) -> Iterator[Cell]:
@@ -195,7 +210,7 @@ def table05(size: Size) -> Iterator[Cell]:
 
 @suite(
     "discs/figure12",
-    f"independent sets: progress of the search (SATLIB: {_A_FIFTH})",
+    f"independent sets: progress of the search ({_ALL_GRAPHS}; {_FORMULAS})",
     *progress("best", "Independent sets", "graph_set", "density"),
 )
 def figure12(size: Size) -> Iterator[Cell]:
@@ -221,7 +236,7 @@ def _against_penalty(title: str, metric: str) -> Figure:
 
 @suite(
     "discs/figure13",
-    "independent sets: the effect of the penalty",
+    f"independent sets: the effect of the penalty ({_GRAPHS})",
     _against_penalty("Size after repair", "size"),
     _against_penalty("Size less conflicts, before repair", "set_size_lower_bound"),
 )
@@ -234,21 +249,22 @@ def figure13(size: Size) -> Iterator[Cell]:
 
 @suite(
     "discs/table06",
-    "cliques of RB graphs (ratio to the number of parts, a bound) and of ego networks (ratio to the exact optimum)",
+    "cliques of RB graphs (ratio to the number of parts, a bound) and of ego networks (ratio to the exact optimum); "
+    f"{_RB}",
     *_tables(6, "Size over the reference", "ratio", ("graph_set",), notes=(_LAW, _RADIUS, _BALLS)),
 )
 def table06(size: Size) -> Iterator[Cell]:
     yield from tasks.cells_of(tasks.CLIQUES, size)
 
 
-@suite("discs/figure14", "cliques: progress of the search", *progress("ratio", "Cliques", "graph_set"))
+@suite("discs/figure14", f"cliques: progress of the search ({_RB})", *progress("ratio", "Cliques", "graph_set"))
 def figure14(size: Size) -> Iterator[Cell]:
     yield from tasks.cells_of(tasks.CLIQUES, size)
 
 
 @suite(
     "discs/table07",
-    "cuts of random graphs and of the Optsicom set",
+    f"cuts of random graphs ({_CUT_GRAPHS}) and of the Optsicom set (all ten)",
     *_tables(
         7, "Cut over the reference (ours: best known for Optsicom, else 8 anneals of 4,000 sweeps, up to 80 nodes "
         "proved by HiGHS within a minute; print: Gurobi for an hour)",
@@ -261,14 +277,18 @@ def table07(size: Size) -> Iterator[Cell]:
 
 @suite(
     "discs/figure04",
-    "cuts of Erdos-Renyi graphs: progress of the search",
+    f"cuts of Erdos-Renyi graphs: progress of the search ({_CUT_GRAPHS})",
     *progress("ratio", "Cuts", "graph_set", "num_nodes"),
 )
 def figure04(size: Size) -> Iterator[Cell]:
     yield from tasks.cells_of(tasks.er_cuts(size), size)
 
 
-@suite("discs/figure15", "cuts: progress of the search", *progress("ratio", "Cuts", "graph_set", "num_nodes"))
+@suite(
+    "discs/figure15",
+    f"cuts: progress of the search ({_CUT_GRAPHS}, all ten of Optsicom)",
+    *progress("ratio", "Cuts", "graph_set", "num_nodes"),
+)
 def figure15(size: Size) -> Iterator[Cell]:
     yield from tasks.cells_of(tasks.cuts(size), size)
 

@@ -56,6 +56,22 @@ def budget(effort: Size, sites: int, paper_steps: int) -> Budget:
     return Budget(4, steps, steps)
 
 
+_BRIEF = budget(Size.DEFAULT, 10_000, SHORT)
+AS_LONG = (  # what titles say of models at one size
+    f"by default at most the paper's {_BRIEF.num_samples:,} draws, after {_BRIEF.num_warmup:,} of warm-up in place of "
+    f"{SHORT // 2:,}"
+)
+
+
+def _shorter(*sites: int) -> str:
+    """What titles say of sweeps: how many draws are fewer than in print. Sites are as `budget` counts them."""
+    draws = [budget(Size.DEFAULT, each, _LONG).num_samples for each in sites]
+    return (
+        f"by default at most {max(draws):,} draws, fewer where steps are dear: seconds of an H200 a cell, "
+        f"{min(draws):,} at the largest; print has {_LONG // 2:,}"
+    )
+
+
 def model(
     labels: dict[str, str],
     made: Call,
@@ -93,9 +109,11 @@ def sweep(title: str, task: str, x: str, derive: Derive | None = None) -> list[F
     return [figure(f"{what}, {title}", **shared, y=metric, logx=True, logy=True) for metric, what in _ESS.items()]
 
 
-def comparison(title: str, task: str, *panels: str, hue: str = "sampler") -> list[Figure]:
-    """Two figures: ESS per query and per second of all samplers, or of what another label says, side by side."""
-    shared: dict[str, Any] = {"kind": "bars", "derive": only(task=task), "panels": panels, "hue": (hue,)}
+def comparison(title: str, task: str, *panels: str, hue: str = "sampler", derive: Derive | None = None) -> list[Figure]:
+    """Two figures: ESS per query and per second of all samplers, or of what another label says, side by side; the rows
+    are the task's, or what `derive` makes.
+    """
+    shared: dict[str, Any] = {"kind": "bars", "derive": derive or only(task=task), "panels": panels, "hue": (hue,)}
     return [figure(f"{what}, {title}", metric=metric, **shared) for metric, what in _ESS.items()]
 
 
@@ -159,9 +177,16 @@ def models(task: str, effort: Size) -> Iterator[Cell]:
         yield from model(labels, each.target, effort, each.sites, paper_steps=SHORT, with_search=search)
 
 
-@suite("discs/figure01", "Ising: ESS against the number of sites", *sweep("Ising", "ising-sizes", "sites"))
+_SIDES = (25, 50, 100, 250)
+
+
+@suite(
+    "discs/figure01",
+    f"Ising: ESS against the number of sites ({_shorter(*(side**2 for side in _SIDES))})",
+    *sweep("Ising", "ising-sizes", "sites"),
+)
 def figure01(effort: Size) -> Iterator[Cell]:
-    for side in (25, 50, 100, 250):
+    for side in _SIDES:
         labels = {"task": "ising-sizes", "sites": str(side**2)}
         yield from model(labels, _ising(side, "high"), effort, side**2)
 
@@ -210,23 +235,33 @@ def figure02(effort: Size) -> Iterator[Cell]:
             yield Cell((*labels.items(), ("sampler", "Gibbs (chromatic)")), sampler=gibbs, **settings)
 
 
-@suite("discs/figure03", "Potts: ESS against the number of levels", *sweep("Potts 30 x 30", "potts-levels", "levels"))
+_LEVELS = (4, 16, 64, 256)
+
+
+@suite(
+    "discs/figure03",
+    f"Potts: ESS against the number of levels ({_shorter(*(900 * levels for levels in _LEVELS))})",
+    *sweep("Potts 30 x 30", "potts-levels", "levels"),
+)
 def figure03(effort: Size) -> Iterator[Cell]:
-    for levels in (4, 16, 64, 256):
+    for levels in _LEVELS:
         labels = {"task": "potts-levels", "levels": str(levels)}
         without = _TOO_MANY if levels == 256 else ()
         yield from model(labels, _potts(30, levels), effort, 900 * levels, without=without)
 
 
+_BITS = (2_000, 10_000, 100_000, 500_000)
+
+
 @suite(
     "discs/figure07",
-    "independent bits: temperature and number of sites",
+    f"independent bits: temperature ({AS_LONG}) and number of sites ({_shorter(*_BITS)})",
     *comparison("independent bits", "bernoulli", "temperature"),
     *sweep("independent bits", "bernoulli-sizes", "sites"),
 )
 def figure07(effort: Size) -> Iterator[Cell]:
     yield from models("bernoulli", effort)
-    for sites in (2_000, 10_000, 100_000, 500_000):
+    for sites in _BITS:
         yield from model({"task": "bernoulli-sizes", "sites": str(sites)}, _bits(sites, 1.5), effort, sites)
 
 
@@ -238,8 +273,8 @@ def _by_levels(rows: list[Row]) -> list[Row]:
 
 @suite(
     "discs/figure08",
-    "independent categories: four and eight levels, number of sites (default: up to 32,000; print has 512,000 too) and "
-    "of levels",
+    f"independent categories: four and eight levels ({AS_LONG}), number of sites (by default up to 32,000; print has "
+    f"512,000 too) and of levels ({_shorter(1_000, *(2_000 * levels for levels in _LEVELS))})",
     *comparison("2,000 independent categories", "categorical", "levels"),
     *sweep("independent categories, 4 levels", "categorical-sizes", "sites"),
     *sweep("2,000 independent categories, by levels", "categorical-levels", "levels", _by_levels),
@@ -251,35 +286,46 @@ def figure08(effort: Size) -> Iterator[Cell]:
         if sites == 512_000 and effort is Size.DEFAULT:
             continue
         yield from model({"task": "categorical-sizes", "sites": str(sites)}, _categories(sites, 4), effort, 4 * sites)
-    for levels in (16, 64, 256):
+    for levels in _LEVELS[1:]:
         labels = {"task": "categorical-levels", "levels": str(levels)}
         made, without = _categories(2_000, levels), _TOO_MANY if levels == 256 else ()
         yield from model(labels, made, effort, 2_000 * levels, without=without)
 
 
-@suite("discs/figure09", "Ising 50 x 50: temperature", *comparison("Ising 50 x 50", "ising", "temperature"))
+@suite(
+    "discs/figure09",
+    f"Ising 50 x 50: temperature ({AS_LONG})",
+    *comparison("Ising 50 x 50", "ising", "temperature"),
+)
 def figure09(effort: Size) -> Iterator[Cell]:
     yield from models("ising", effort)
 
 
+_POTTS_SIDES = (10, 30, 100, 300)
+
+
 @suite(
     "discs/figure10",
-    "Potts: four and eight levels, number of sites",
+    f"Potts: four and eight levels ({AS_LONG}), number of sites ({_shorter(*(4 * side**2 for side in _POTTS_SIDES))})",
     *comparison("Potts 30 x 30", "potts", "levels"),
     *sweep("Potts, 4 levels", "potts-sizes", "sites"),
 )
 def figure10(effort: Size) -> Iterator[Cell]:
     yield from models("potts", effort)
-    for side in (10, 30, 100, 300):
+    for side in _POTTS_SIDES:
         yield from model({"task": "potts-sizes", "sites": str(side**2)}, _potts(side, 4), effort, 4 * side**2)
 
 
-@suite("discs/figure11", "factorial hidden Markov models, binary and categorical", *comparison("FHMM", "fhmm", "kind"))
+@suite(
+    "discs/figure11",
+    f"factorial hidden Markov models, binary and categorical ({AS_LONG})",
+    *comparison("FHMM", "fhmm", "kind"),
+)
 def figure11(effort: Size) -> Iterator[Cell]:
     yield from models("fhmm", effort)
 
 
-@suite("discs/figure16", "RBMs, binary and categorical", *comparison("RBM", "rbm", "kind"))
+@suite("discs/figure16", f"RBMs, binary and categorical ({AS_LONG})", *comparison("RBM", "rbm", "kind"))
 def figure16(effort: Size) -> Iterator[Cell]:
     """The binary one of 25 hidden units ships with the package; the others are trained on the user's MNIST and
     Fashion-MNIST, and without these data their cells say what is missing.

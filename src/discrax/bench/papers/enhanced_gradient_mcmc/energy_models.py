@@ -178,7 +178,8 @@ _TRUTH_NOTE = note(
 _LEARNT_AGAIN = (
     "a convolutional network with couplings s'J s of all pixels is trained on USPS with GWG (10,000 updates of 50 "
     "steps), its chains make 5,000 more steps (50,000 in the paper), and J is learnt again from them by 2,200 updates "
-    "of batches of 50; at the quick size all this is a small part as long"
+    "of batches of 50; at the quick size all this is a small part as long. The network is that of the second seed "
+    '(with the first training runs away), rows "0.08" have the step size of the authors\' script, where print says 0.1'
 )
 
 

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from discrax.bench.experiments.networks import data_sets, network
+from discrax.bench.experiments.networks import TRAINED_ALL, data_sets, network
 from discrax.bench.papers.optimal_scaling.tasks import OURS, RATE, WEIGHTS
 from discrax.bench.plan.cell import Budget, Cell, call
 from discrax.bench.plan.rows import Row, without
@@ -112,8 +112,7 @@ def table02(size: Size) -> Iterator[Cell]:
 
 @suite(
     "optimal-scaling/figure06",
-    "long chains of ALBP with weight t/(t+1) on residual networks trained on images (quick: on digits of 8 x 8 pixels; "
-    "below the paper's size networks are trained for fewer updates)",
+    f"long chains of ALBP with weight t/(t+1) on residual networks trained on images ({TRAINED_ALL})",
     figure("Snapshots of 16 chains", "pictures", hue=("dataset", "sampler")),
     figure(
         "Mean log-probability of the chains (up to a constant)", "errors",
