@@ -110,13 +110,14 @@ def of_padding(kind, log_time, num_flipped, num_padded):
 
 
 @numba.njit(cache=True)
-def first_state(n, first, neighbours):
+def first_state(first, neighbours, worth, price):
     """Fair coins, the neighbours of each site that are in the set, and the value."""
+    n = first.size - 1
     x, h = (np.random.random(n) < 0.5).astype(np.int8), np.zeros(n, np.int32)
     for i in range(n):
         for e in range(first[i], first[i + 1]):
             h[i] += x[neighbours[e]]
-    return x, h, x.sum() - _PENALTY * np.sum(h * x) / 2
+    return x, h, np.sum(worth * x) - price * np.sum(h * x) / 2
 
 
 @numba.njit(cache=True)
@@ -159,7 +160,7 @@ def anneal_sets(seed, kind, is_mean, first, neighbours, H, num_padded, cold, num
     value, gain, log_q = np.empty(num_chains), np.empty(num_chains), np.empty(num_chains)
     num, padded = np.empty(num_chains, np.int64), np.zeros(num_chains, np.int64)
     for c in range(num_chains):
-        x[c], h[c], value[c] = first_state(n, first, neighbours)
+        x[c], h[c], value[c] = first_state(first, neighbours, np.ones(n), _PENALTY)
         sort_sites(x[c], h[c], order[c], place[c], start[c], H)
     best = value.max()
     for step in range(1, num_steps + 1):
@@ -191,11 +192,11 @@ def anneal_sets(seed, kind, is_mean, first, neighbours, H, num_padded, cold, num
 
 
 @numba.njit(cache=True)
-def flip_one(i, x, h, first, neighbours):
+def flip_one(i, x, h, first, neighbours, worth, price):
     """Flips a site, unless it is padding, and returns the gain."""
     if i >= x.size:
         return 0.0
-    gain, sign = (1 - 2 * x[i]) * (1 - _PENALTY * h[i]), 1 - 2 * x[i]
+    gain, sign = (1 - 2 * x[i]) * (worth[i] - price * h[i]), 1 - 2 * x[i]
     x[i] = 1 - x[i]
     for e in range(first[i], first[i + 1]):
         h[neighbours[e]] += sign
@@ -209,40 +210,51 @@ def pick(log_weights):
 
 
 @numba.njit(cache=True)
-def anneal_blocks(seed, size, first, neighbours, num_sites, cold, num_chains, num_steps):
-    """The best value of all chains that move in consecutive blocks: of two sites by Gibbs, else in Hamming balls."""
+def anneal_blocks(seed, size, first, neighbours, num_sites, worth, price, temperatures, num_chains, every=1):
+    """The best value of all chains that move in consecutive blocks: of two sites by Gibbs, else in Hamming balls.
+
+    Each site has its worth, and each edge within the set its price. States count after every so many steps.
+    """
     np.random.seed(seed)
     n = first.size - 1
     x, h, value = np.empty((num_chains, n), np.int8), np.empty((num_chains, n), np.int32), np.empty(num_chains)
     for c in range(num_chains):
-        x[c], h[c], value[c] = first_state(n, first, neighbours)
-    best, begin, log_weights = value.max(), 0, np.zeros(max(size + 1, 4))
-    for step in range(1, num_steps + 1):
-        t = cold ** (step / num_steps)
+        x[c], h[c], value[c] = first_state(first, neighbours, worth, price)
+    best, begin, log_weights = -np.inf, 0, np.zeros(max(size + 1, 4))
+    for step in range(1, temperatures.size + 1):
+        t = temperatures[step - 1]
         for c in range(num_chains):
             if size == 2:
                 gain = 0.0
                 for k in range(1, 4):  # flip the first, then the second, then the first back: all four states
-                    gain += flip_one(begin + (1 if k == 2 else 0), x[c], h[c], first, neighbours)
+                    gain += flip_one(begin + (1 if k == 2 else 0), x[c], h[c], first, neighbours, worth, price)
                     log_weights[k] = gain / t
                 log_weights[0], at = 0.0, 3
                 chosen = pick(log_weights[:4])
                 while at > chosen:
-                    flip_one(begin + (1 if at == 2 else 0), x[c], h[c], first, neighbours)
+                    flip_one(begin + (1 if at == 2 else 0), x[c], h[c], first, neighbours, worth, price)
                     at -= 1
                 value[c] += log_weights[chosen] * t
             else:
-                value[c] += flip_one(begin + np.random.randint(size), x[c], h[c], first, neighbours)
+                at = begin + np.random.randint(size)
+                value[c] += flip_one(at, x[c], h[c], first, neighbours, worth, price)
                 for k in range(size):
                     i = begin + k
-                    log_weights[k] = (1 - 2 * x[c, i]) * (1 - _PENALTY * h[c, i]) / t if i < n else 0.0
+                    log_weights[k] = (1 - 2 * x[c, i]) * (worth[i] - price * h[c, i]) / t if i < n else 0.0
                 log_weights[size] = 0.0
                 chosen = pick(log_weights[: size + 1])
                 if chosen < size:
-                    value[c] += flip_one(begin + chosen, x[c], h[c], first, neighbours)
+                    value[c] += flip_one(begin + chosen, x[c], h[c], first, neighbours, worth, price)
         begin = (begin + size) % num_sites
-        best = max(best, value.max())
+        if step % every == 0:
+            best = max(best, value.max())
     return best
+
+
+def cooling(cold: float, num_steps: int, *, is_linear: bool = False) -> np.ndarray:
+    """The temperatures of all steps, from 1 down to `cold`."""
+    part = np.arange(1, num_steps + 1) / num_steps
+    return 1 + (cold - 1) * part if is_linear else cold**part
 
 
 def neighbours_of(num_nodes: int, pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -302,7 +314,8 @@ def main() -> None:
                 else:
                     chains, steps = (16, 1_001) if references else (32, 50_000)
                     size = _BLOCKS[given.sampler]
-                    best = anneal_blocks(1, size, first, others, num_sites, given.cold, chains, steps)
+                    temperatures = cooling(given.cold, steps)
+                    best = anneal_blocks(1, size, first, others, num_sites, np.ones(n), _PENALTY, temperatures, chains)
                 values.append(best / references[number] if references else best)
             report(f"{given.sampler} {z} {'padded' if is_padded else 'without padding'}", values, begin)
 
