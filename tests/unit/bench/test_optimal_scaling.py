@@ -99,8 +99,8 @@ def test_one_random_instance_has_the_error_of_being_one():
     assert instance_spread("bernoulli", 800, "C2", "ALBP") == jump_spread(800, "C2", "ALBP")
     assert instance_spread("ising", 50, "C3", "GGWG") == pytest.approx(0.024 * 20 / 50)
     assert instance_spread("fhmm", 800, "C1", "ALBP (forward order)") == pytest.approx(0.0093 / 2)
-    assert instance_spread("rbm", 400, "C2", "ALBP") == 0.036
-    assert instance_spread("rbm", 400, "C2", "RWM-1") == 0.017
+    assert instance_spread("rbm", 400, "C2", "ALBP") == 0.092
+    assert instance_spread("rbm", 100, "C1", "RWM-1") == 0.017
     assert instance_spread("rbm", 400, "C2", "LBP-1") == instance_spread("ising", 50, "C2", "RWM-1") == 0
     table = table05.exhibits[0]
     found = rows({"EJD": (1.70 * 1.06, 0.05)}, bernoulli("ARWM", size="800", config="C2"))

@@ -9,11 +9,16 @@ from discrax.bench.plan.cell import Cell
 from discrax.bench.plan.rows import Row, is_too_short, relabel, without
 from discrax.bench.plan.suite import Figure, Size, Suite, Table, figure, note, suite
 
-HOW = (
-    "chains as long as the paper states, but for the quick size; by default the larger targets have fewer than its 100 "
-    "chains, and the G rows are the best of fewer rates"
-)
 TITLES = {"bernoulli": "Bernoulli", "ising": "Ising", "fhmm": "FHMM", "rbm": "RBM"}
+
+
+def how(*tasks: str) -> str:
+    """What the default size has of the paper's chains and rates."""
+    chains = [" / ".join(str(count) for count in TASKS[task].default_chains) for task in tasks]
+    return (
+        f"chains as long as the paper states, but for the quick size; by default {', '.join(chains)} chains at the three "
+        "sizes, where the paper has 100, and the G rows are the best of fewer rates"
+    )
 
 
 def best_of_grid(rows: list[Row]) -> list[Row]:
@@ -133,7 +138,7 @@ def _table_suite(task: str, place: int, what: str) -> Suite:
         "fhmm": "factorial hidden Markov models",
         "rbm": "RBMs trained on MNIST",
     }[task]
-    return suite(name, f"{what} on {where} ({HOW})", *_tables(task)[place])(_all_cells(task))
+    return suite(name, f"{what} on {where} ({how(task)})", *_tables(task)[place])(_all_cells(task))
 
 
 table05, table06, table07 = (
@@ -175,7 +180,7 @@ _SWAPPED = note(
 
 @suite(
     "optimal-scaling/table01",
-    f"medium size, C2, weight t/(t+1): jump distance, ESS, seconds ({HOW})",
+    f"medium size, C2, weight t/(t+1): jump distance, ESS, seconds ({how(*TASKS)})",
     Table("Jump distance", metric="EJD", ours="EJD", notes=JUMP_NOTES, **_SUMMARY),
     Table(
         "ESS, of the part of each chain that print fits (its end)", metric="ESS", ours="ESS_shorter",
@@ -242,15 +247,15 @@ def _curves(number: int, task: str, title: str) -> Suite:
                 yield cell
 
     exhibits = _against_acceptance(title, "EJD", ("config",))
-    return suite(f"optimal-scaling/figure{number:02}", f"efficiency curves, {title} ({_THEORY}; {HOW})", *exhibits)(
-        cells
-    )
+    return suite(
+        f"optimal-scaling/figure{number:02}", f"efficiency curves, {title} ({_THEORY}; {how(task)})", *exhibits
+    )(cells)
 
 
 def _all_sizes(number: int, task: str, title: str) -> Suite:
     panels = ("config",) if task == "rbm" else (TASKS[task].size_label, "config")
     exhibits = (*_against_acceptance(title, "EJD", panels), *_against_acceptance(title, "scale", panels))
-    about = f"jump distance and sites changed a step at all sizes, {title} ({_THEORY}; {HOW})"
+    about = f"jump distance and sites changed a step at all sizes, {title} ({_THEORY}; {how(task)})"
     return suite(f"optimal-scaling/figure{number:02}", about, *exhibits)(_all_cells(task))
 
 
@@ -281,7 +286,7 @@ def _against_sites(rows: list[Row]) -> list[Row]:
 
 @suite(
     "optimal-scaling/figure05",
-    f"optimal path length and efficiency ratio against the number of sites: slopes 2/3 ({HOW})",
+    f"optimal path length and efficiency ratio against the number of sites: slopes 2/3 ({how(*TASKS)})",
     figure(
         "Optimal scale and efficiency ratio against the number of sites", "slopes", _against_sites,
         x="sites", informed="ALBP", walk="ARWM", panels=("task", "config"),
