@@ -34,6 +34,8 @@ READINGS = {
     "onesq": lambda u, L: 1 / (1 + (L - 1) * u) ** 2,
     "root": lambda u, L: np.sqrt(L / (1 + (L - 1) * u)),
     "linroot": lambda u, L: (1 + (L - 1) * u) / np.sqrt(L),
+    "literal": lambda u, L: 99 / (1 + (1 + 99 * u) * (L - 1)),
+    "litroot": lambda u, L: np.sqrt(99 / (1 + (1 + 99 * u) * (L - 1))),
 }
 
 

@@ -16,8 +16,8 @@ def how(*tasks: str) -> str:
     """What the default size has of the paper's chains and rates."""
     chains = [" / ".join(str(count) for count in TASKS[task].default_chains) for task in tasks]
     return (
-        f"chains as long as the paper states, but for the quick size; by default {', '.join(chains)} chains at the three "
-        "sizes, where the paper has 100, and the G rows are the best of fewer rates"
+        f"chains as long as the paper states, but for the quick size; by default {', '.join(chains)} chains at the "
+        "three sizes, where the paper has 100, and the G rows are the best of fewer rates"
     )
 
 
