@@ -118,12 +118,13 @@ _PERIODIC = (
     "RW 6.46 and 0.86: print is 1.96 and 1.92 of these below"
 )
 _STILL_THERE = (
-    "Algorithm 3 as printed is after 100,000 steps still on the ridge of (sigma, alpha) that ends at (infinity, 1); at its "
-    "end ours is above print, as LB is: print has one reference state and does not say whether the grid has an edge."
+    "Algorithm 3 as printed is after 100,000 steps still on the ridge of (sigma, alpha) that ends at (infinity, 1); at "
+    "its end ours is above print, as LB is: print has one reference state and does not say if the grid has an edge."
 )
 _BOTH = (
     "with (sigma, alpha) by probes AB-shift, AB-max and AB-trace have 241.8 +- 0.9, 248.5 +- 1.0 and 250.0 +- 1.0 "
-    "here, and AB-trace 226 on the periodic grid, where one reference differs from another by 39: print is 1.1 of these below"
+    "here, and AB-trace 226 on the periodic grid, where one reference differs from another by 39: print is 1.1 of "
+    "these below"
 )
 
 _WALK = "The walk of print chooses each site with probability R / n, as that of DISCS does; ours chooses R sites."
