@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from discrax import samplers
+from discrax.bench.execute.cells import run_cell
 from discrax.bench.experiments import stochastic_costs, stochastic_sampling
 from discrax.bench.plan.cell import Budget, Cell, call
+from discrax.problems.circuits import ApproximateCircuit
 from discrax.samplers.schedules import Exponential
 
 
@@ -60,3 +62,42 @@ def test_a_fixed_time_jumps_as_far_as_sgdld_in_all():
     assert jump == pytest.approx(0.3, rel=0.25)
     late = samplers.sgdld(Exponential(float(kernel.schedule.log_value) + 3), polyak=False, moves="one")
     assert stochastic_sampling._run(cell, target, late, 5).stats["jump"].mean() > 1.2 * jump
+
+
+def test_the_error_of_a_pooled_distance_is_that_of_runs_repeated():
+    target = call("discrax.targets:GaussianBernoulli", batch_size=1)
+    cell = Cell((("sampler", "s"),), target, call("discrax.samplers:sgdld"), Budget(2, 0, 4))
+    num_levels, num_chains, rng = len(target().probabilities), 60, np.random.default_rng(0)
+    found = []
+    for _ in range(60):
+        states = rng.integers(0, num_levels, (num_chains, 20))
+        result = SimpleNamespace(
+            num_chains=num_chains, kept=states, stats={"weight": np.ones_like(states, float), "jump": np.ones(2)}
+        )
+        numbers = stochastic_sampling.total_variation().numbers(cell, result)
+        found.append(next(each for each in numbers if each.metric == "total_variation"))
+    scatter = np.std([each.value for each in found])
+    error = np.mean([each.std for each in found]) / np.sqrt(num_chains)  # as pages make it of a deviation
+    assert error == pytest.approx(scatter, rel=0.3)
+
+
+def two_circuits():
+    return tuple(ApproximateCircuit.simulated(seed, num_units=3, batch_size=16) for seed in (0, 1))
+
+
+@pytest.mark.slow
+def test_the_heaviest_state_of_a_chain_is_a_better_placement_than_its_last():
+    """The Polyak step leaves the best placement as often as any other: where a chain ends says little."""
+    costs = "discrax.bench.experiments.stochastic_costs"
+    found = {}
+    for solution in ("last", "heaviest", "none"):
+        steps = 1 if solution == "none" else 200
+        asked = {} if solution == "none" else {"solution": solution}
+        cell = Cell(
+            (("sampler", "s"),), call(f"{__name__}:two_circuits"), call(f"{costs}:placement_sampler"),
+            Budget(1, 0, steps), adaptation=None, measure=call(f"{costs}:place", **asked),
+        )  # fmt: skip
+        found[solution] = next(row["value"] for row in run_cell(cell) if row["metric"] == "relative_error")
+    best = np.mean([circuit.optimum(4_096)[1] for circuit in two_circuits()])
+    assert found["heaviest"] == pytest.approx(best, rel=0.05)
+    assert found["heaviest"] <= found["last"] < found["none"]

@@ -331,6 +331,11 @@ def test_pixels_are_bits():
     assert (shown[:5, :4] == shots[0, 0]).all()
     assert (shown[:5, 5:9] == shots[0, 1]).all()
     assert (shown[6:11, :4] == shots[0, 2]).all()
+    assert plots._standing_still(lines, shape) == ""
+    still = shots.copy()
+    still[1, :2] = still[0, :2]
+    lines = np.array([int(number.value) for number in training.pixels(still, 10) if number.x is not None])
+    assert plots._standing_still(lines, shape) == "\n2 of 3 never move"
     with pytest.raises(ValueError, match="at most 52"):
         training.pixels(np.zeros((1, 1, 1, 60), np.int8), 1)
 

@@ -221,12 +221,13 @@ def pictures(rows: Sequence[Row], options: Options) -> Figure | None:
         lines = sorted((row["x"], int(row["value"])) for row in members if row["metric"] == "pixels")
         if lines:
             shape = shape or single
-            sheets[name] = _sheet(np.array([bits for _, bits in lines], np.int64), single)
+            bits = np.array([each for _, each in lines], np.int64)
+            sheets[name + _standing_still(bits, single)] = _sheet(bits, single)
     if not sheets:
         return None
     sheets = {name: sheet for name, sheet in sheets.items() if sheet.shape == next(iter(sheets.values())).shape}
     picture = np.concatenate(list(sheets.values()))
-    across = 10.7 - 0.08 * max(map(len, sheets))  # inches that names leave
+    across = 10.7 - 0.08 * max(len(line) for name in sheets for line in name.splitlines())  # inches that names leave
     figure = Figure(figsize=(11, across * picture.shape[0] / picture.shape[1] + 0.6), layout="constrained")
     ax = figure.subplots()
     ax.imshow(np.ma.masked_invalid(picture), cmap="gray", vmin=0, vmax=1, interpolation="none")
@@ -240,6 +241,14 @@ def pictures(rows: Sequence[Row], options: Options) -> Figure | None:
     ax.tick_params(length=0)
     axes.recolour(figure)
     return figure
+
+
+def _standing_still(lines: np.ndarray, shape: Mapping[str, int]) -> str:
+    """A second line for a sampler's name, where some of its chains are the same picture in all snapshots."""
+    snapshots, shown = shape["pixels_snapshots"], shape["pixels_shown"]
+    chains = lines.reshape(snapshots, shown, -1)
+    count = int((chains == chains[:1]).all(axis=(0, 2)).sum()) if snapshots > 1 else 0
+    return f"\n{count} of {shown} never move" if count else ""
 
 
 def _sheet(lines: np.ndarray, shape: Mapping[str, int]) -> np.ndarray:
