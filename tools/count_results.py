@@ -12,7 +12,7 @@ from pathlib import Path
 
 from discrax.bench.execute import store
 from discrax.bench.plan.rows import add_facts
-from discrax.bench.plan.suite import Size, Table
+from discrax.bench.plan.suite import Size, Suite, Table
 from discrax.bench.report.grid import make_grid, markdown_table
 from discrax.bench.report.write import rows_by_suite, suites_of
 
@@ -43,7 +43,7 @@ def standings() -> dict[tuple, str]:
     for file in sorted((RESULTS / "rows").glob("*.parquet")):
         about, rows = store.read_about(file), add_facts(store.read_rows(file))
         suites = {suite.name: suite for suite in suites_of(about)}
-        compared = {name: [each for each in suite.exhibits if _is_compared(each)] for name, suite in suites.items()}
+        compared = {name: _compared(suite) for name, suite in suites.items()}
         planned = {
             name: {cell.id: cell for cell in suites[name].cells(Size(about["size"])) if compared[name]}
             for name in suites
@@ -56,8 +56,8 @@ def standings() -> dict[tuple, str]:
     return found
 
 
-def _is_compared(exhibit: object) -> bool:
-    return isinstance(exhibit, Table) and exhibit.compares and exhibit.paper in PAPERS
+def _compared(suite: Suite) -> list[Table]:
+    return [each for each in suite.exhibits if isinstance(each, Table) and each.compares and each.paper in PAPERS]
 
 
 def _of_table(table: Table, rows: list) -> Iterator[tuple[tuple, str]]:
