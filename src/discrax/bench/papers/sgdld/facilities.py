@@ -165,13 +165,21 @@ def table01(size: Size) -> Iterator[Cell]:
                 yield from _cells(f"{num_facilities}x{num_customers}", demands, target, seed, effort)
 
 
+def _one_by_one(rows: list[Row]) -> list[Row]:
+    return [relabel(row, instance=f"cap{row['seed']}") for row in rows]
+
+
 @suite(
     "sgdld/orlib",
     "facilities before demands are known: the OR-Library's instances, costs over 100; not in print",
     _EXCESS,
     _EXCESSES,
     _COST,
-)
+    Table(
+        "Expected cost of each instance", "", 0, "cost", "cost", ("sampler",), rows=("demands", "size", "instance"),
+        derive=_one_by_one,
+    ),
+)  # fmt: skip
 def orlib(size: Size) -> Iterator[Cell]:
     for name, (effort, numbers) in _LIBRARY.items():
         if size is Size.QUICK:
