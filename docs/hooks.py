@@ -38,10 +38,15 @@ def filled(nav: list) -> list:
         ((title, value),) = entry.items() if isinstance(entry, dict) else ((None, entry),)
         if isinstance(value, str) and "." not in value:
             if pages := pages_of(value):
-                full.append({title: pages})
+                full.append({title: [_named(page) for page in pages]})
         else:
             full.append(entry)
     return full
+
+
+def _named(page: str) -> str | dict[str, str]:
+    """Pages of the benchmark by their files: several have the name of a paper in their titles, and no more."""
+    return {Path(page).stem: page} if (DOCS / page).read_text().startswith("# Benchmark: ") else page
 
 
 def public_names(module: ModuleType) -> list[str]:
