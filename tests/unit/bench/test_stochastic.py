@@ -101,3 +101,12 @@ def test_the_heaviest_state_of_a_chain_is_a_better_placement_than_its_last():
     best = np.mean([circuit.optimum(4_096)[1] for circuit in two_circuits()])
     assert found["heaviest"] == pytest.approx(best, rel=0.05)
     assert found["heaviest"] <= found["last"] < found["none"]
+
+
+def test_a_misspelt_solution_is_a_sentence():
+    costs = "discrax.bench.experiments.stochastic_costs"
+    place = call(f"{costs}:place", solution="heavy")
+    cell = Cell((("sampler", "s"),), call(f"{__name__}:two_circuits"), call(f"{costs}:placement_sampler"),
+                Budget(1, 0, 1), adaptation=None, measure=place)  # fmt: skip
+    (row,) = run_cell(cell)
+    assert "'last' state or the 'heaviest', but got 'heavy'" in row["error"]

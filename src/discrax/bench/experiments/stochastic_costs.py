@@ -139,6 +139,8 @@ def placement_sampler(cache: bool = True, scale: float = 3.0) -> Kernel:
 @experiment
 def place(cell: Cell, solution: str = "last") -> Measured:
     """One chain a circuit with the cell's sampler and steps, all in one program; of it the last or heaviest state."""
+    if solution not in ("last", "heaviest"):
+        raise ValueError(f"The solution is the 'last' state or the 'heaviest', but got {solution!r}.")
     made: tuple[ApproximateCircuit, ...] = input_of(cell.target)
     keys = random.split(jax.random.key(cell.seed), 2 * len(made))
     begin = time.perf_counter()
