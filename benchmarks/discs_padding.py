@@ -24,7 +24,8 @@ import numpy as np
 from discrax.problems import generators
 
 _PENALTY, _MOVES = 1.0001, 3.0
-_LANGEVIN, _BLOCKS = ("DMALA", "DLMC", "DLMCf"), {"HB-10-1": 10, "BG-2": 2}
+LANGEVIN, _BLOCKS = ("DMALA", "DLMC", "DLMCf"), {"HB-10-1": 10, "BG-2": 2}
+PATHS = {"GWG-nA": 0.0, "PAS": 0.574}  # and the acceptance that their length is for
 
 
 @numba.njit(cache=True)
@@ -192,6 +193,82 @@ def anneal_sets(seed, kind, is_mean, first, neighbours, H, num_padded, cold, num
 
 
 @numba.njit(cache=True)
+def draw_path(order, start, weights, length, flips, classes):
+    """Sites to flip, `length` of them one after another by the weights of their classes, and the log of that chance."""
+    count, log_q = np.diff(start), 0.0
+    for r in range(length):
+        total = np.sum(count * weights)
+        part, c = np.random.random() * total, 0
+        while c < weights.size - 1 and (part >= count[c] * weights[c] or count[c] == 0):
+            part -= count[c] * weights[c]
+            c += 1
+        while count[c] == 0:  # what rounding leaves beyond the last class
+            c -= 1
+        i = order[start[c] + np.random.randint(start[c + 1] - start[c])]
+        while np.any(flips[:r] == i):
+            i = order[start[c] + np.random.randint(start[c + 1] - start[c])]
+        flips[r], classes[r] = i, c
+        log_q += np.log(weights[c] / total)
+        count[c] -= 1
+    return log_q
+
+
+@numba.njit(cache=True)
+def log_chance_back(start, weights, classes):
+    """Of the path whose sites now have these classes, from its last site to its first."""
+    count, log_q = np.diff(start), 0.0
+    for c in classes[::-1]:
+        log_q += np.log(weights[c] / np.sum(count * weights))
+        count[c] -= 1
+    return log_q
+
+
+@numba.njit(cache=True)
+def anneal_paths(seed, target, first, neighbours, H, cold, num_chains=32, num_steps=50_000):
+    """The best value of all chains that flip paths of sites, and the mean length of the last tenth of the steps.
+
+    The length of a path is a number of all chains; it begins at 1 and after every step becomes larger by what the mean
+    acceptance exceeds `target`; without a target, 0, it stays 1. Padding is no site of a path, as in print.
+    """
+    np.random.seed(seed)
+    n = first.size - 1
+    x, h = np.empty((num_chains, n), np.int8), np.empty((num_chains, n), np.int32)
+    order, place = np.empty((num_chains, n), np.int32), np.empty((num_chains, n), np.int32)
+    start, flips, classes = np.zeros((num_chains, 2 * H + 1), np.int64), np.empty(n, np.int32), np.empty(n, np.int64)
+    value, gains, weights = np.empty(num_chains), np.empty(2 * H), np.empty(2 * H)
+    for c in range(num_chains):
+        x[c], h[c], value[c] = first_state(first, neighbours, np.ones(n), _PENALTY)
+        sort_sites(x[c], h[c], order[c], place[c], start[c], H)
+    for c in range(2 * H):
+        gains[c] = gain_of(c, H)
+    best, mean_length, last = value.max(), 1.0, 0.0
+    for step in range(1, num_steps + 1):
+        t, accepted = cold ** (step / num_steps), 0.0
+        weights[:] = np.exp(gains / (2 * t))
+        for c in range(num_chains):
+            length = int(mean_length) + (1 if np.random.random() < mean_length - int(mean_length) else 0)
+            log_q, gain = draw_path(order[c], start[c], weights, length, flips, classes), 0.0
+            for i in flips[:length]:
+                gain += gains[x[c, i] * H + h[c, i]]
+                flip_site(i, x[c], h[c], order[c], place[c], start[c], H, first, neighbours)
+            for r in range(length):
+                classes[r] = x[c, flips[r]] * H + h[c, flips[r]]
+            back = log_chance_back(start[c], weights, classes[:length])
+            accept = np.exp(min(gain / t + back - log_q, 0.0))
+            accepted += accept
+            if np.random.random() < accept:
+                value[c] += gain
+            else:
+                for i in flips[:length][::-1]:
+                    flip_site(i, x[c], h[c], order[c], place[c], start[c], H, first, neighbours)
+        if target > 0:
+            mean_length = min(max(mean_length + accepted / num_chains - target, 1.0), float(n))
+        last += mean_length if step > 0.9 * num_steps else 0.0
+        best = max(best, value.max())
+    return best, last / (num_steps - int(0.9 * num_steps))
+
+
+@numba.njit(cache=True)
 def flip_one(i, x, h, first, neighbours, worth, price):
     """Flips a site, unless it is padding, and returns the gain."""
     if i >= x.size:
@@ -251,6 +328,25 @@ def anneal_blocks(seed, size, first, neighbours, num_sites, worth, price, temper
     return best
 
 
+def anneal_informed(
+    sampler: str,
+    seed: int,
+    first: np.ndarray,
+    neighbours: np.ndarray,
+    num_padded: int,
+    cold: float,
+    num_steps: int = 50_000,
+    *,
+    is_mean: bool = True,
+) -> tuple[float, float]:
+    """The best value of all chains, and the mean length of late paths (NaN where there are none)."""
+    H = int(np.diff(first).max()) + 2
+    if sampler in PATHS:
+        return anneal_paths(seed, PATHS[sampler], first, neighbours, H, cold, 32, num_steps)
+    kind = LANGEVIN.index(sampler)
+    return anneal_sets(seed, kind, is_mean, first, neighbours, H, num_padded, cold, 32, num_steps), np.nan
+
+
 def cooling(cold: float, num_steps: int, *, is_linear: bool = False) -> np.ndarray:
     """The temperatures of all steps, from 1 down to `cold`."""
     part = np.arange(1, num_steps + 1) / num_steps
@@ -277,7 +373,7 @@ def main() -> None:
     """Runs what is asked for, with padding and without."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("what", choices=("sets", "blocks", "cliques"))
-    parser.add_argument("sampler", nargs="?", default="HB-10-1", choices=(*_LANGEVIN, *_BLOCKS))
+    parser.add_argument("sampler", nargs="?", default="HB-10-1", choices=(*LANGEVIN, *PATHS, *_BLOCKS))
     parser.add_argument("--low", type=int, default=700)
     parser.add_argument("--high", type=int, default=800)
     parser.add_argument("--density", type=float, default=0.2)
@@ -309,8 +405,9 @@ def main() -> None:
                 first, others = neighbours_of(n, pairs)
                 num_sites = largest if is_padded else n
                 if given.what == "sets":
-                    H, kind = int(np.diff(first).max()) + 2, _LANGEVIN.index(given.sampler)
-                    best = anneal_sets(1, kind, z == "mean", first, others, H, num_sites - n, given.cold)
+                    best, _ = anneal_informed(
+                        given.sampler, 1, first, others, num_sites - n, given.cold, is_mean=z == "mean"
+                    )
                 else:
                     chains, steps = (16, 1_001) if references else (32, 50_000)
                     size = _BLOCKS[given.sampler]

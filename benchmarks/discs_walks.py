@@ -30,9 +30,10 @@ from discrax.bench.papers.discs.tasks import DENSITIES, ER_NODES
 from discrax.bench.plan.printed import find_printed
 from discrax.bench.plan.rows import group_by
 from discrax.problems import Graph, generators
-from discs_padding import anneal_blocks, cooling, first_state, flip_one, neighbours_of
+from discs_padding import LANGEVIN, PATHS, anneal_blocks, anneal_informed, cooling, first_state, flip_one, neighbours_of
 
 _RULES, _BLOCKS = ("each", "subset"), {"HB-10-1": 10, "BG-2": 2}
+_INFORMED = (*PATHS, *LANGEVIN)
 _VARIABLES = 100
 _ROWS = Path(__file__).parents[1] / "docs" / "results" / "rows" / "discs-cuts.parquet"
 
@@ -158,6 +159,10 @@ def run(given: argparse.Namespace, search: Search, graphs: list, largest: int, i
             is_each, seed = given.rule == "each", given.chance + number
             best, radius = anneal_walks(seed, is_each, first, others, *shared, given.target)
             radii.append(radius)
+        elif given.sampler in _INFORMED:
+            cold, steps = float(search.temperatures[-1]), len(search.temperatures)
+            best, length = anneal_informed(given.sampler, given.chance + number, first, others, num_sites - n, cold, steps)
+            radii.append(length)
         else:
             best = anneal_blocks(given.chance + number, _BLOCKS[given.sampler], first, others, *shared)
         found.append(best)
@@ -180,7 +185,8 @@ def report(name: str, values: np.ndarray, printed: float, error: float, spread: 
 
 def find(given: argparse.Namespace, number: int, metric: str, **labels: str) -> tuple[float, float, float]:
     """The printed number, its error and its spread."""
-    row = find_printed("discs", number, metric, labels | {"sampler": given.sampler})
+    weight = {"weight_fn": "sqrt(t)"} if given.sampler in _INFORMED else {}
+    row = find_printed("discs", number, metric, labels | {"sampler": given.sampler} | weight)
     if row is None:
         raise SystemExit(f"Nothing is printed for {given.sampler} on {labels}.")
     return row["value"], row["error"], row["std"]
@@ -266,7 +272,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     kinds = {"sets": run_sets, "large": run_sets, "cliques": run_cliques, "cuts": run_cuts, "formulas": run_formulas}
     parser.add_argument("what", choices=tuple(kinds))
-    parser.add_argument("--sampler", default="RWM", choices=("RWM", *_BLOCKS))
+    parser.add_argument("--sampler", default="RWM", choices=("RWM", *_BLOCKS, *_INFORMED))
     parser.add_argument("--rule", default="each", choices=_RULES)
     parser.add_argument("--padding", nargs="+", default=["yes"], choices=("yes", "no"))
     parser.add_argument("--density", nargs="+", default=list(DENSITIES), choices=DENSITIES)
@@ -281,6 +287,8 @@ def main() -> None:
     parser.add_argument("--target", type=float, default=0.237, help="acceptance")
     parser.add_argument("--chance", type=int, default=1, help="seed of the chains")
     given = parser.parse_args()
+    if given.sampler in _INFORMED and given.what != "formulas":
+        parser.error(f"{given.sampler} is for formulas here; benchmarks/discs_padding.py has it for sets")
     if min(given.graphs, given.every, given.steps) < 1 or given.files < 0:
         parser.error("--graphs, --every and --steps are at least 1, --files at least 0")
     if min(given.clauses) < 1 or max(given.clauses) > 449:

@@ -78,6 +78,14 @@ def check_run_memory(
     check_host_memory("A run", what, needed, "use fewer chains or draws, more thinning, or keep='moments'")
 
 
+class NothingMovedError(ValueError):
+    """Of a kernel that moved no chain in warm-up."""
+
+    def __init__(self, message: str, *, is_idle: bool):
+        super().__init__(message)
+        self.is_idle = is_idle  # whether nothing was proposed; else everything was rejected
+
+
 def check_moved(kernel: Kernel, stats: dict[str, np.ndarray], reports: Sequence[Any], has_moved: bool) -> None:
     """A kernel that has not moved a chain in warm-up will not do so later: its draws would be its starts."""
     if not stats or stats["jump"].size < _FEWEST_STEPS:
@@ -87,12 +95,14 @@ def check_moved(kernel: Kernel, stats: dict[str, np.ndarray], reports: Sequence[
         return
     chains, steps = stats["jump"].shape
     acceptance = float(stats["accept_prob"].mean())
-    why = "nothing was proposed" if acceptance > 0.5 else "everything was rejected"
+    is_idle = acceptance > 0.5
+    why = "nothing was proposed" if is_idle else "everything was rejected"
     how = f" ({chosen})" if chosen is not None else ""
-    raise ValueError(
+    raise NothingMovedError(
         f"{type(kernel).__name__} must move in warm-up, but none of {chains} chains did in {steps} steps: {why} (mean "
         f"acceptance {acceptance:.2f}){how}. Try another sampler, other starts by `init`, or a longer warm-up; "
-        "num_warmup=0 draws with the kernel as it is."
+        "num_warmup=0 draws with the kernel as it is.",
+        is_idle=is_idle,
     )
 
 

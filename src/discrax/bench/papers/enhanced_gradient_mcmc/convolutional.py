@@ -30,9 +30,26 @@ _L1, _DECAY = 0.01, 1e-4
 _HALVES = 2.0  # `NetworkModel` has s'W s / 2 and, for codes e with s = 2 e - 1, c'e: so W = 2 J and c = 2 b
 
 
-def convolutional(
+def convolutional(**training_settings: Any) -> Known:
+    """The couplings of the trained network, and its samples, from which they are to be learnt again."""
+    truth, rows = _trained(**training_settings)
+
+    def untrained(seed: int) -> Target:
+        couplings = _HALVES * models.random_couplings(jax.random.key(seed), truth.space.num_sites)
+        return replaced(truth, couplings=couplings)
+
+    W = np.asarray(truth.couplings, np.float64)
+    return Known((W + W.T) / 2 / _HALVES, rows, untrained, network_couplings, factor=_HALVES)
+
+
+def network(**training_settings: Any) -> models.NetworkModel:
+    """The trained network itself."""
+    return _trained(**training_settings)[0]
+
+
+def _trained(
     num_updates: int, num_steps: int, learning_rate: float, num_reference: int, num_rows: int = 5000, seed: int = 0
-) -> Known:
+) -> tuple[models.NetworkModel, Integer[np.ndarray, "rows height width"]]:
     """The network after `num_updates` of `num_steps` steps of GWG, and its chains after `num_reference` steps more."""
     images = training.image_set("usps")
     untrained_truth = _untrained(np.asarray(images.train), seed)
@@ -51,14 +68,7 @@ def convolutional(
         return trained.model, rows.astype(np.int8)
 
     name = f"convnet-usps-released-{num_updates}-{num_steps}-{learning_rate:g}-{num_reference}-{num_rows}-{seed}"
-    truth, rows = training.keep_in_cache(name, (untrained_truth, np.zeros((num_rows, *images.shape), np.int8)), make)
-
-    def untrained(seed: int) -> Target:
-        couplings = _HALVES * models.random_couplings(jax.random.key(seed), truth.space.num_sites)
-        return replaced(truth, couplings=couplings)
-
-    W = np.asarray(truth.couplings, np.float64)
-    return Known((W + W.T) / 2 / _HALVES, rows, untrained, network_couplings, factor=_HALVES)
+    return training.keep_in_cache(name, (untrained_truth, np.zeros((num_rows, *images.shape), np.int8)), make)
 
 
 def _untrained(rows: Integer[np.ndarray, "rows height width"], seed: int) -> models.NetworkModel:

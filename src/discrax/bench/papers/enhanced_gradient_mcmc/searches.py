@@ -16,12 +16,14 @@ import numpy as np
 
 from discrax import targets
 from discrax.adaptation.windows import turn
+from discrax.bench.papers.enhanced_gradient_mcmc.convolutional import convolutional
 from discrax.bench.papers.enhanced_gradient_mcmc.couplings import ising_lattice, lattice_couplings, pavg_of_data
 from discrax.bench.papers.rules import StepSearch
 from discrax.bench.plan.cell import Cell
 from discrax.bench.plan.measure import Measured, Number, Timing, check_complete, experiment, kernel_of, target_of
 from discrax.core.kernel import Kernel
 from discrax.sampling import Result, sample
+from discrax.sampling.checks import NothingMovedError
 
 _RESAMPLES = 400
 
@@ -55,10 +57,15 @@ def longest_jumps(cell: Cell, knob: str, values: tuple[float, ...], metric: str,
     tried, jumps = [], []
     for _ in range(len(values) + 9):
         value = search.trial(plan)
-        made = run(turn(target, kernel, (knob,), value * unit), 0 if adapter is None else num_steps, num_steps, adapter)
+        turned, num_warmup = turn(target, kernel, (knob,), value * unit), 0 if adapter is None else num_steps
+        try:
+            made = run(turned, num_warmup, num_steps, adapter)
+        except NothingMovedError as error:  # nor would it after warm-up
+            jump, is_idle = np.zeros(cell.budget.num_chains), error.is_idle
+        else:
+            jump, is_idle = made.mean_stats["jump"], made.mean_stats["accept_prob"].mean() > 0.5
         tried.append(float(f"{float(value[0]):.6g}"))
-        jumps.append(made.mean_stats["jump"])
-        is_idle = made.mean_stats["accept_prob"].mean() > 0.5
+        jumps.append(jump)
         plan = search.judge(plan, jnp.float32(jumps[-1].mean()), jnp.asarray(is_idle), no_limits)
     best = float(f"{float(search.best(plan)[0]):.6g}")
     numbers = [Number(metric, best, _choice_std(np.array(tried), np.array(jumps)))]
@@ -86,3 +93,8 @@ def true_lattice() -> targets.Ising:
 def pavg_of_lattice(step_size: float) -> Kernel:
     """PAVG with the covariance of the samples that the couplings of table 1 are learnt from."""
     return pavg_of_data(step_size).kernel(ising_lattice())
+
+
+def pavg_of_network(step_size: float, **training_settings: Any) -> Kernel:
+    """PAVG with the covariance of the samples that the couplings of table 2 are learnt from."""
+    return pavg_of_data(step_size).kernel(convolutional(**training_settings))
