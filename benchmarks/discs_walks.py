@@ -1,4 +1,4 @@
-"""The walk of DISCS' program, and its consecutive blocks, beside print: the causes of cells of RWM and HB-10-1, tested.
+"""The walk of DISCS' program, and its consecutive blocks, beside print: causes of its cells, tested.
 
     python benchmarks/discs_walks.py sets               (16 graphs of 700 to 800 nodes at each density: table 5)
     python benchmarks/discs_walks.py large                  (16 of 9,000 to 11,000, the suite has the first 4: table 5)
@@ -11,8 +11,8 @@ is one number for all chains of an instance, begins at 1, becomes R + A - 0.237 
 acceptance of the chains (proposals of no site are accepted), and is kept between 1 and N; states count after every 100
 steps. `--rule subset` flips R distinct sites instead, as ours does, with fair odds between the whole numbers beside R.
 Cuts are divided by those of PAS on the same graphs, from the rows of docs/results, and print by its own PAS. Formulas
-are random ones of 100 variables that a walk could satisfy, as many of each number of clauses as `--graphs` says;
-`--files` takes those of SATLIB that are in the data folder.
+are random ones of 100 variables that a walk could satisfy, as many of each number of clauses as `--graphs` says, and
+any sampler of print is for them; `--files` takes those of SATLIB that are in the data folder.
 """
 # ruff: noqa: NPY002  (Numba has the legacy generator alone)
 
@@ -161,7 +161,9 @@ def run(given: argparse.Namespace, search: Search, graphs: list, largest: int, i
             radii.append(radius)
         elif given.sampler in _INFORMED:
             cold, steps = float(search.temperatures[-1]), len(search.temperatures)
-            best, length = anneal_informed(given.sampler, given.chance + number, first, others, num_sites - n, cold, steps)
+            best, length = anneal_informed(
+                given.sampler, given.chance + number, first, others, num_sites - n, cold, steps
+            )
             radii.append(length)
         else:
             best = anneal_blocks(given.chance + number, _BLOCKS[given.sampler], first, others, *shared)

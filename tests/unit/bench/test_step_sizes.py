@@ -98,4 +98,3 @@ def test_the_search_finds_what_jumps_furthest_and_tells_what_it_tried():
     assert set(jumps) == {*values, *range(1, 10)}
     assert jumps[5.0] == pytest.approx(1)
     assert jumps[50.0] == pytest.approx(np.exp(-(np.log(10) ** 2)), rel=1e-3)
-
