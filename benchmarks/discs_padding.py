@@ -10,9 +10,9 @@ GWG and PAS leave them out: DMALA and DLMC count them in Z, the sum of rates, an
 This is that program's annealing, written anew: 32 chains of 50,000 steps (16 of 1,001 for cliques), from temperature 1
 down to `cold`; DMALA, DLMC and DLMCf with the time 3 / Z, Z the mean over the chains of an instance ("mean") or of each
 chain ("own"). The state of a set is known by how many of its sites have which value x and which number h of neighbours
-in the set, (x, h): sites of one class have the same rate, so a step costs as much as there are classes, not sites. GWG-nA
-and PAS flip sites one after another, drawn by the rates of the first state without replacement, and go back in reverse
-order.
+in the set, (x, h): sites of one class have the same rate, so a step costs as much as there are classes, not sites. GWG
+and PAS ("GWG-nA", "PAS") flip sites one after another, drawn by the rates of the first state without replacement, and
+go back in reverse order.
 """
 # ruff: noqa: NPY002  (Numba has the legacy generator alone)
 
