@@ -7,7 +7,7 @@
 The error of ours is that of `rows.mean_of`, that of print that of `printed`, and of an ESS the spread over reference
 states, for print has one, as it has one of random instances (`Table.instance_spread`). Where the error of ours is not
 known there is no verdict. What is outside has a cause that was tested (a note with a test), or is unexplained. Cells
-whose chains are too short are not compared.
+whose chains are too short are not judged. Seconds say by which device they are where a table has those of several.
 
     ratio = factor(labels) * ours / print        (the inverse where smaller is better)
 """
@@ -31,6 +31,8 @@ VERDICTS = {
     "no error": "no error known",
 }
 
+_OF_SECONDS = ("time_s", "microseconds_per_step", "ESS_t", "ESS_all_t", "ESS_chain_t")  # metrics
+
 Key = tuple[float | str, ...]
 
 
@@ -52,6 +54,7 @@ class Entry:
     failure: str | None = None
     remark: str = ""  # on the printed number
     times: float | None = None  # chains that are too short: how many autocorrelation times they are long
+    device: str = ""  # of seconds, where their table has those of several devices
 
     @property
     def side(self) -> str:
@@ -91,8 +94,8 @@ class Grid:
 
     @property
     def ratios(self) -> list[float]:
-        """Those that there are."""
-        return [entry.ratio for entry in self.entries if entry.ratio is not None]
+        """Those of chains that are long enough."""
+        return [entry.ratio for entry in self.entries if entry.ratio is not None and entry.status == "ok"]
 
     @property
     def median_ratio(self) -> float | None:
@@ -121,6 +124,8 @@ def make_grid(table: Table, rows: Sequence[Row]) -> Grid:
 
     ours = [row for row in rows if _belongs(row, table, print_rows, print_names)]
     found = _by_place(ours, heads, table.columns)
+    devices = {row["device"] for row in ours if row["status"] == "ok"}
+    is_by_device = table.ours in _OF_SECONDS and len(devices) > 1
     extra = _extra_labels(found.values(), {*heads, *table.columns, *print_names})
 
     lines: dict[Key, tuple[str, ...]] = {}  # keys in the order of print, then ours, with the text that is shown
@@ -149,7 +154,7 @@ def make_grid(table: Table, rows: Sequence[Row]) -> Grid:
             named = dict(zip(heads, head, strict=False)) | dict(zip(table.columns, text, strict=True))
             labels = place[0]["labels"] if place else named
             reference = match_printed(print_rows, table.metric, labels) if print_rows else None
-            entries.append(_entry(table, place, labels, reference, footnotes))
+            entries.append(_entry(table, place, labels, reference, footnotes, is_by_device))
         shown.append(Line(head, tuple(entries), line in printed_lines))
     lengths = _lengths(rows, {row.get("cell") for row in ours}, table.columns, list(columns))
     inside = table.columns, tuple(columns.values()), tuple(shown), tuple(footnotes), lengths
@@ -204,7 +209,12 @@ def _extra_labels(groups: Iterable[list[Row]], known: set[str]) -> list[str]:
 
 
 def _entry(
-    table: Table, place: list[Row], labels: Mapping[str, str], reference: Row | None, footnotes: list[str]
+    table: Table,
+    place: list[Row],
+    labels: Mapping[str, str],
+    reference: Row | None,
+    footnotes: list[str],
+    is_by_device: bool,
 ) -> Entry:
     printed: dict[str, Any] = {}
     if reference:
@@ -217,9 +227,12 @@ def _entry(
 
     factor = 1.0 if table.factor is None else table.factor(dict(labels))
     mean = mean_of(found)
+    if is_by_device:
+        printed["device"] = ", ".join(sorted({row["device"] for row in found}))
     ours = factor * mean.value
     std, error = (None if each is None else factor * each for each in (mean.std, mean.error))
     known: dict[str, Any] = {"ours": ours, "std": std, "error": error, "seeds": mean.count, **printed}
+    known["ratio"] = _ratio(ours, printed.get("paper"), table.smaller_is_better)
     if mean.times is not None:
         return Entry("too short", times=mean.times, **known)
     if reference and reference["error"] is not None:
@@ -228,7 +241,6 @@ def _entry(
             draws = 2 if mean.count == 1 else 1
             spread = math.sqrt(draws) * table.instance_spread(dict(labels)) * reference["value"]
             known["paper_error"] = math.hypot(known["paper_error"], spread)
-    known["ratio"] = _ratio(ours, printed.get("paper"), table.smaller_is_better)
     if reference is None or reference["value"] is None or not table.compares:
         return Entry("ok", **known)
     if error is None:

@@ -26,7 +26,8 @@ def _cell(value: Any) -> Any:
     return f"{value:.7g}" if isinstance(value, float) else "" if value is None else value
 
 
-_ENTRY = ("status", "ours", "std", "error", "seeds", "paper", "paper_error", "ratio", "z", "verdict", "side", "times")
+_ENTRY = ("status", "ours", "std", "error", "seeds", "paper", "paper_error", "ratio", "z", "verdict", "side", "times",
+          "device")  # fmt: skip
 
 
 def grid_csv(grid: Grid) -> str:

@@ -236,11 +236,11 @@ def _place(entry: Entry) -> str:
         printed = f" / {number_text(entry.paper)}" if entry.paper is not None else ""
         return ("failed" if entry.status == "failed" else "-") + printed
     text = value_text(entry.ours, entry.error)
-    if entry.status == "too short":
-        return f"{text} too short ({number_text(entry.times)} autocorrelation times)"
     if entry.paper is not None:
         text += f" / {number_text(entry.paper)}" + (f" / {ratio_text(entry.ratio)}" if entry.ratio is not None else "")
     said = [f"[{entry.footnote}]"] if entry.footnote else []
+    said += [f"({entry.device})"] if entry.device else []
+    said += [f"too short ({number_text(entry.times)} autocorrelation times)"] if entry.status == "too short" else []
     said += [entry.side] if entry.verdict in ("tested", "unexplained") else []
     said += [entry.verdict] if entry.verdict in ("unexplained", "no error") else []
     return " ".join([text, *said])
