@@ -236,6 +236,7 @@ def test_figures_have_their_numbers(written):
     page = written[0].read_text(encoding="utf-8")
     held = {name: unquote(text) for name, text in re.findall(r'download="(\S+).csv" href="data:[^,]*,([^"]*)"', page)}
     assert held == sheets
+    assert re.findall(r"All numbers: `(\S+).csv`, held by the HTML page", text) == list(held)  # the folder may be gone
 
 
 def test_where_the_report_goes(tmp_path, monkeypatch):

@@ -185,7 +185,7 @@ def to_markdown(document: Document) -> str:
         for place, exhibit in enumerate(section.exhibits, 1):
             parts.append(f"### {exhibit.title}")
             parts += _grid_parts(exhibit) if isinstance(exhibit, Grid) else _plot_parts(exhibit)
-            parts.append(f"All numbers: `{anchor(section.name, place)}.csv`.")
+            parts.append(f"All numbers: `{anchor(section.name, place)}.csv`, held by the HTML page.")
     if document.failures:
         parts.append("## Failed cells")
     for failure in document.failures:
