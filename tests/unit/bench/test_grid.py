@@ -57,6 +57,16 @@ def test_seconds_are_shown_and_not_judged():
     assert grid.count_verdict("unexplained") is None
 
 
+def test_seconds_of_several_devices_say_which():
+    walk, path = (rows({"time_s": 0.6}, bernoulli(*each)) for each in (("RWM-1",), ("ALBP", "sqrt(t)")))
+    (device,) = {row["device"] for row in walk}
+    assert {found.device for found in make_grid(SECONDS, walk + path).entries} == {""}
+    elsewhere = [row | {"device": "another"} for row in path]
+    grid = make_grid(SECONDS, walk + elsewhere)
+    assert entry(grid, ("RWM-1", ""), "100", "C1").device == device
+    assert entry(grid, ("ALBP", "sqrt(t)"), "100", "C1").device == "another"
+
+
 def test_a_sampler_that_is_not_in_print_is_a_further_line():
     grid = make_grid(EJD, rows({"EJD": (30.0, 1.0)}, bernoulli("mine")) + rows({"EJD": 1.0}, bernoulli("ARWM")))
     assert grid.lines[-1].head == ("mine", "")
@@ -223,13 +233,13 @@ def test_seeds_are_one_entry_with_the_error_over_seeds():
     assert mean_of(of_seeds((10.0, 12.0), None)).error == pytest.approx(1.0)
 
 
-def test_chains_that_are_too_short_are_not_compared():
+def test_chains_that_are_too_short_stand_beside_print_and_are_not_judged():
     short = {"EJD": (90.0, 0.1), "is_long_enough": 0.0, "autocorrelation_times": 3.0}
     of = bernoulli("ALBP", "sqrt(t)")
     grid = make_grid(EJD, add_facts(rows(short, of)))
     found = entry(grid, ("ALBP", "sqrt(t)"), "100", "C1")
     assert (found.status, found.ours, found.times) == ("too short", 90.0, 3.0)
-    assert (found.verdict, found.ratio) == ("", None)
+    assert (found.verdict, found.ratio) == ("", pytest.approx(90.0 / PRINT))
     assert (grid.count("too short"), grid.median_ratio) == (1, None)
     # another seed that is long enough does not hide it
     other = [row | {"seed": 1, "cell": "other"} for row in rows({"EJD": (PRINT, 0.1), "is_long_enough": 1.0}, of)]

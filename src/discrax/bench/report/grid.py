@@ -124,7 +124,7 @@ def make_grid(table: Table, rows: Sequence[Row]) -> Grid:
 
     ours = [row for row in rows if _belongs(row, table, print_rows, print_names)]
     found = _by_place(ours, heads, table.columns)
-    devices = {row["device"] for row in ours if row["status"] == "ok"}
+    devices = {row.get("device") for row in ours if row["status"] == "ok"}
     is_by_device = table.ours in _OF_SECONDS and len(devices) > 1
     extra = _extra_labels(found.values(), {*heads, *table.columns, *print_names})
 
@@ -228,7 +228,7 @@ def _entry(
     factor = 1.0 if table.factor is None else table.factor(dict(labels))
     mean = mean_of(found)
     if is_by_device:
-        printed["device"] = ", ".join(sorted({row["device"] for row in found}))
+        printed["device"] = ", ".join(sorted({row.get("device") or "unknown" for row in found}))
     ours = factor * mean.value
     std, error = (None if each is None else factor * each for each in (mean.std, mean.error))
     known: dict[str, Any] = {"ours": ours, "std": std, "error": error, "seeds": mean.count, **printed}
