@@ -15,6 +15,7 @@ import math
 import os
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -78,22 +79,24 @@ def circuits_file() -> Path:
 
 
 @cache
-def placed(units: int, sampler: Call, measure: str = "place", count: int = NUM_CIRCUITS) -> tuple[float, float]:
+def placed(
+    units: int, sampler: Call, measure: str = "place", count: int = NUM_CIRCUITS, **settings: Any
+) -> tuple[float, float]:
     """The mean error over the first circuits, and its standard deviation between them."""
     circuits_file()
     target = call(f"{COSTS}:circuits", count=count, num_units=units, batch_size=16)
-    measured = call(f"{COSTS}:{measure}")()
+    measured = call(f"{COSTS}:{measure}", **settings)()
     numbers, _ = measured.run(Cell((("task", "approximate-computing"),), target, sampler, Budget(1, 0, 200)))
     (error,) = (each for each in numbers if each.metric == "relative_error")
     assert error.std is not None
     return error.value, error.std
 
 
-def errors_from_print(units: int, sampler: Call) -> float:
+def errors_from_print(units: int, sampler: Call, **settings: Any) -> float:
     """How many standard errors of the difference our mean is above print's."""
     labels = {"num_axc_units": str(units), "sampler": "SGDLD"}
     printed = find_printed("sgdld", 2, "relative_error", labels)["value"]
-    mean, std = placed(units, sampler)
+    mean, std = placed(units, sampler, **settings)
     return (mean - printed) / (std * math.sqrt(1 / NUM_CIRCUITS + 1 / PUBLIC_SET))
 
 
@@ -102,7 +105,14 @@ def test_placements_have_the_printed_error(units):
     assert abs(errors_from_print(units, SAMPLER)) < 2
 
 
-@pytest.mark.parametrize(("units", "broken"), [(5, "never moves"), (8, "never moves"), (5, "always hot")])
+def test_the_heaviest_states_have_the_printed_error():
+    """With 3 units, where the last states of chains have not."""
+    assert abs(errors_from_print(3, SAMPLER, solution="heaviest")) < 2
+
+
+@pytest.mark.parametrize(
+    ("units", "broken"), [(3, "never moves"), (5, "never moves"), (8, "never moves"), (5, "always hot")]
+)
 def test_those_of_a_broken_sampler_have_not(units, broken):
     assert errors_from_print(units, BROKEN[broken]) > 6
 

@@ -219,6 +219,19 @@ def test_print_has_one_reference_state():
     assert place.paper_error == pytest.approx(0.005)  # a jump distance has no reference
 
 
+def test_what_is_exact_has_no_error_and_is_judged():
+    exact = {"EJD": (PRINT, None), "is_exact": 1.0}
+    found = entry(
+        make_grid(EJD, add_facts(rows(exact, bernoulli("ALBP", "sqrt(t)")))), ("ALBP", "sqrt(t)"), "100", "C1"
+    )
+    assert (found.error, found.verdict) == (0.0, "within")
+    exact["EJD"] = (1.1 * PRINT, None)
+    found = entry(
+        make_grid(EJD, add_facts(rows(exact, bernoulli("ALBP", "sqrt(t)")))), ("ALBP", "sqrt(t)"), "100", "C1"
+    )
+    assert found.verdict == "unexplained"
+
+
 def of_seeds(values, std, **facts):
     return [row | {"seed": seed} | facts for seed, value in enumerate(values) for row in rows({"EJD": (value, std)})]
 

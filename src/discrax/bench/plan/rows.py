@@ -58,6 +58,7 @@ def add_facts(rows: Sequence[Row]) -> list[Row]:
     `spread`: its numbers are means over as many instances as its number `instances` says (else over its chains).
     `autocorrelation_times`: how long its chains are, where its number `is_long_enough` says that this is too short.
     `reference_spread`: the standard deviation of its ESS over reference states, as a part of it.
+    `is_exact`: there is no chance in its numbers.
     """
     found = []
     for cell in group_by(rows, lambda row: row["cell"]).values():
@@ -69,6 +70,8 @@ def add_facts(rows: Sequence[Row]) -> list[Row]:
             facts["autocorrelation_times"] = single.get("autocorrelation_times", 0.0)
         if single.get("ESS_reference_std") and single.get("ESS_per_step"):
             facts["reference_spread"] = single["ESS_reference_std"] / single["ESS_per_step"]
+        if single.get("is_exact"):
+            facts["is_exact"] = True
         found += [row | facts for row in cell]
     return found
 
@@ -79,7 +82,9 @@ def is_too_short(row: Row) -> bool:
 
 
 def standard_error(row: Row) -> float | None:
-    """std / sqrt(count) over chains, instances or seeds; None where it is not known."""
+    """std / sqrt(count) over chains, instances or seeds; 0 of what is exact, None where it is not known."""
+    if row.get("is_exact"):
+        return 0.0
     spread = row.get("spread") or Spread("chains", _num_chains(row.get("settings") or "{}") or 0)
     if row["std"] is None or spread.count < 2:
         return None

@@ -186,4 +186,5 @@ def jump_trace() -> Measure:
 def ball_size(cell: Cell, radius: int) -> Measured:
     """How many states differ from one in at most `radius` sites of a space of two levels, the cell's target."""
     d = input_of(cell.target).num_sites
-    return [Number("num_points", float(sum(math.comb(d, k) for k in range(radius + 1))))], Timing()
+    count = sum(math.comb(d, k) for k in range(radius + 1))
+    return [Number("num_points", float(count)), Number("is_exact", 1.0)], Timing()
