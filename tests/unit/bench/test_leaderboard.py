@@ -52,6 +52,25 @@ def test_samplers_are_ranked_in_their_task():
     assert not [each for each in standings if each.board == "objective"]
 
 
+def test_the_usual_weight_needs_no_name():
+    found = [row for name in ("fast", "slow") for row in measured(name, "ising", ESS[name])]
+    said = [row | {"labels": row["labels"] | {"weight_fn": "sqrt(t)"}} for row in measured("fast", "potts", 0.2)]
+    other = [row | {"labels": row["labels"] | {"weight_fn": "t/(t+1)"}} for row in measured("fast", "potts", 0.1)]
+    standings = make_standings(of_suite(found + said + other))
+    assert {each.sampler for each in standings} == {"fast", "slow", "fast t/(t+1)"}
+
+
+def test_a_run_is_a_link_to_its_page_where_that_lies_beside(written, tmp_path):
+    folder = written[0].parent.parent
+    (tmp_path / "first.html").write_text("a page")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("discrax.bench.report.write.find", lambda name: [])
+        page, plain, *_ = write_leaderboard([folder / "first", folder / "second"], tmp_path)
+    assert '<a href="first.html">first</a>' in page.read_text(encoding="utf-8")
+    assert 'href="second.html"' not in page.read_text(encoding="utf-8")
+    assert "- [first](first.html): " in plain.read_text(encoding="utf-8")
+
+
 def test_what_is_too_short_or_failed_has_no_rank():
     short = {"is_long_enough": 0.0, "autocorrelation_times": 2.0}
     found = measured("fast", "ising", 0.2) + measured("slow", "ising", 0.1) + measured("short", "ising", 9.0, **short)

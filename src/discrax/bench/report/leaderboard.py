@@ -6,7 +6,8 @@ A task is what a cell samples or searches, with its budget, and where seconds co
 
 so that samplers within two standard errors share a rank. Cells whose chains are too short have none. Where no error is
 known the number is taken as it is. Runs at several values of one knob (labels `rate`, `sigma`, `alpha`) are not ranked,
-nor are tasks in which fewer than two samplers have a number.
+nor are tasks in which fewer than two samplers have a number. A sampler whose weight is sqrt(t), the usual one, is the
+same sampler whether its cells say so or not.
 """
 
 import base64
@@ -52,6 +53,7 @@ BOARDS = (
     ),
 )
 _SAMPLER, _SWEPT = ("sampler", "weight_fn", "variant"), ("rate", "sigma", "alpha")  # labels
+_USUAL_WEIGHT = "sqrt(t)"
 _OWN = "own"  # in the place of a paper, for tasks of no suite
 
 
@@ -91,7 +93,7 @@ def write_leaderboard(runs: Sequence[str | Path], out: str | Path) -> tuple[Path
     rows = [row for run in runs for row in _read(Path(run))]
     standings = make_standings(rows)
     all_rows = _rows_csv(rows)
-    facts = [(Path(run).resolve().name, _about(Path(run), rows)) for run in runs]
+    facts = [(Path(run).resolve().name, _about(Path(run), rows), _page_of(Path(run), page)) for run in runs]
     return (
         write_whole(page, _render(standings, all_rows, facts)),
         write_whole(page.with_suffix(".md"), _to_markdown(standings, facts)),
@@ -110,6 +112,12 @@ def _read(run: Path) -> list[Row]:
         for row in members:
             suite_of.setdefault(row["cell"], name)
     return [row | {"run": run.resolve().name, "suite": suite_of.get(row["cell"], _OWN)} for row in rows]
+
+
+def _page_of(run: Path, board: Path) -> str:
+    """The page of a run's rows, from the leaderboard's, where it lies beside that; else nothing."""
+    name = f"{run.resolve().stem}.html"
+    return name if (board.parent / name).is_file() else ""
 
 
 def _about(run: Path, rows: Iterable[Row]) -> str:
@@ -185,7 +193,7 @@ def _metric_of(board: Board, rows: Sequence[Row]) -> str | None:
 def _standings_of(board: Board, task: str, metric: str, rows: Sequence[Row]) -> list[Standing]:
     """The samplers of one task, the best first."""
     found = []
-    for sampler, members in group_by(rows, lambda row: name_of(row["labels"], _SAMPLER)).items():
+    for sampler, members in group_by(rows, lambda row: _sampler_of(row["labels"])).items():
         newest = {row["seed"]: row for row in sorted(members, key=_finished) if row["metric"] in (metric, "failed")}
         labels = members[0]["labels"]
         here = Standing(board.name, _paper(members[0]), labels.get("task", "-"), task, sampler, metric, "failed")
@@ -202,6 +210,11 @@ def _standings_of(board: Board, task: str, metric: str, rows: Sequence[Row]) -> 
     ranks = {each.sampler: place for each, place in zip(ok, places, strict=True)} if len(ok) > 1 else {}
     ranked = [replace(each, rank=ranks.get(each.sampler)) for each in found]
     return sorted(ranked, key=lambda each: (each.rank or math.inf, -sign * (each.value or 0.0)))
+
+
+def _sampler_of(labels: dict[str, str]) -> str:
+    said = {name: value for name, value in labels.items() if (name, value) != ("weight_fn", _USUAL_WEIGHT)}
+    return name_of(said, _SAMPLER)
 
 
 def _finished(row: Row) -> str:
@@ -255,7 +268,7 @@ def _rows_csv(rows: Iterable[Row]) -> str:
     return to_csv(columns, ([line.get(name) for name in columns] for line in lines))
 
 
-def _render(standings: Sequence[Standing], all_rows: str, facts: Sequence[tuple[str, str]]) -> str:
+def _render(standings: Sequence[Standing], all_rows: str, facts: Sequence[tuple[str, str, str]]) -> str:
     tasks = list(dict.fromkeys((each.board, each.paper, each.family, each.task, each.metric) for each in standings))
     samplers = list(dict.fromkeys(each.sampler for each in standings))
     entries = [
@@ -277,9 +290,10 @@ def _title(standings: Iterable[Standing]) -> str:
     return f"Leaderboard: {', '.join(papers) or 'nothing to rank yet'}"
 
 
-def _to_markdown(standings: Sequence[Standing], facts: Sequence[tuple[str, str]]) -> str:
-    command = f"```sh\ndiscrax bench leaderboard {' '.join(name for name, _ in facts)}\n```"
-    parts = [f"# {_title(standings)}", "\n".join(f"- {name}: {text}" for name, text in facts), command, _HOW]
+def _to_markdown(standings: Sequence[Standing], facts: Sequence[tuple[str, str, str]]) -> str:
+    command = f"```sh\ndiscrax bench leaderboard {' '.join(name for name, *_ in facts)}\n```"
+    told = [f"- {f'[{name}]({page})' if page else name}: {text}" for name, text, page in facts]
+    parts = [f"# {_title(standings)}", "\n".join(told), command, _HOW]
     for board in BOARDS:
         mine = [each for each in standings if each.board == board.name]
         if not mine:
@@ -300,7 +314,8 @@ def _to_markdown(standings: Sequence[Standing], facts: Sequence[tuple[str, str]]
 _HOW = (
     "In each place the rank, the number and its standard error. Samplers within two standard errors of each other have "
     "the same rank; mean ranks are over the tasks that a sampler has run, and those with fewer than half of the most "
-    "tasks that any has come last. Budgets are equal in a task. `leaderboard.csv` has this table, "
+    "tasks that any has come last. Budgets are equal in a task. An informed sampler without a weight has sqrt(t). "
+    "`leaderboard.csv` has this table, "
     "`leaderboard-rows.csv` a line for each cell with all its single numbers."
 )
 
