@@ -111,7 +111,8 @@ def _read(run: Path) -> list[Row]:
     for name, members in rows_by_suite(planned, rows).items():
         for row in members:
             suite_of.setdefault(row["cell"], name)
-    return [row | {"run": run.resolve().name, "suite": suite_of.get(row["cell"], _OWN)} for row in rows]
+    name = run.resolve().name
+    return [row | {"run": name, "suite": suite_of.get(row["cell"], _OWN)} for row in rows]
 
 
 def _page_of(run: Path, board: Path) -> str:
@@ -121,7 +122,8 @@ def _page_of(run: Path, board: Path) -> str:
 
 
 def _about(run: Path, rows: Iterable[Row]) -> str:
-    mine = [row for row in rows if row["run"] == run.resolve().name]
+    name = run.resolve().name
+    mine = [row for row in rows if row["run"] == name]
     devices = ", ".join(sorted({row["device"] for row in mine if row["device"]})) or "-"
     return f"{store.read_about(run).get('size', '')} size, {len({row['cell'] for row in mine})} cells, {devices}"
 
