@@ -77,8 +77,8 @@ class SearchFolder(FolderLock):
     def _read(self, number: int, problem: Problem) -> Best | None:
         return read_best(self.path, problem, number) if _file_of(self.path, number).exists() else None
 
-    def write(self, number: int, solution: Solution, report: Report) -> None:
-        """Replaces the file of a problem. A disk that is full is a warning: the search has what it found."""
+    def write(self, number: int, solution: Solution, report: Report) -> bool:
+        """Replaces the file of a problem. A disk that is full is a warning, and False: the search has what it found."""
         order = np.argsort(-report.best_values, kind="stable")
         about = {
             "format": _FORMAT,
@@ -93,7 +93,7 @@ class SearchFolder(FolderLock):
             "states": report.best_states[order, : solution.problem.space.num_sites],
             "history": solution.history.rows,
         }
-        self._write(_file_of(self.path, number), about, arrays)
+        return self._write(_file_of(self.path, number), about, arrays)
 
     def _write(self, path: Path, about: dict[str, Any], arrays: dict[str, np.ndarray]) -> bool:
         try:
@@ -171,9 +171,9 @@ class Files:
     def write(self, solutions: Sequence[Solution], reports: Sequence[Report]) -> None:
         """Replaces the files of the best, if there is a folder; a search that is done needs no chains any more."""
         if self.folder is not None:
-            for number, solution, report in zip(self.numbers, solutions, reports, strict=True):
-                self.folder.write(number, solution, report)
-            if all(solution.is_complete for solution in solutions):
+            parts = zip(self.numbers, solutions, reports, strict=True)
+            are_written = [self.folder.write(*part) for part in parts]
+            if all(are_written) and all(solution.is_complete for solution in solutions):
                 self.folder.forget_chains(self.numbers[0])
 
     def keep_chains(self, histories: Sequence[History], clock: Clock) -> bool:

@@ -61,7 +61,7 @@ class Task(NamedTuple):
     is_given: bool  # whether the user gave them
     clock: Clock
     devices: Devices | None
-    checkpoint: Checkpoint
+    checkpoint: Checkpoint | None = None
 
 
 @dataclass(frozen=True)

@@ -105,7 +105,7 @@ def test_a_search_that_is_killed_goes_on(tmp_path, monkeypatch, how):
 
 
 TWO = [MaxCut(erdos_renyi(24, 0.3, seed=1)), MIS(rb_model(8, 4, 0.25, seed=1, is_planted=True))]  # unlike in size
-THREE_PARTS = [Partition(erdos_renyi(12, 0.4, seed=seed), 3) for seed in (1, 2)]  # a program each
+PARTS = [Partition(erdos_renyi(12, 0.4, seed=seed), 3) for seed in (1, 2)]  # a program each
 
 
 def interrupted(problems, out, how, times, **settings):
@@ -142,12 +142,16 @@ def same_search(one, other, folders, problems):
 @pytest.mark.parametrize(
     ("how", "problems"),
     [
-        (Anneal(num_chains=3, sampler="gibbs"), TWO),
-        (Anneal(num_chains=3, sampler="pas", num_rounds=2, reheat=0.3), TWO),
-        (Anneal(num_chains=3, sampler="dmala"), THREE_PARTS),
-        (Temper(num_chains=3, num_rungs=3, sampler="pas"), TWO[:1]),
+        pytest.param(Anneal(num_chains=3, sampler="gibbs"), TWO, id="gibbs"),
+        *(
+            pytest.param(*case, id=name, marks=pytest.mark.slow)
+            for name, *case in (
+                ("pas", Anneal(num_chains=3, sampler="pas", num_rounds=2, reheat=0.3), TWO),
+                ("dmala", Anneal(num_chains=3, sampler="dmala"), PARTS),
+                ("tempering", Temper(num_chains=3, num_rungs=3, sampler="pas"), TWO[:1]),
+            )
+        ),
     ],
-    ids=str,
 )
 def test_a_search_of_steps_by_a_sampler_goes_on_as_if_it_had_not_been_killed(
     tmp_path, monkeypatch, hands, how, problems
@@ -292,14 +296,19 @@ def test_unusable_folders_are_told(tmp_path, monkeypatch):
         solve(KEY, PROBLEM, folder=tmp_path, **SITES)
 
 
-def test_a_full_disk_is_told_and_what_was_found_is_returned(tmp_path):
+@pytest.mark.parametrize("how", [SITES["search"], Anneal(num_chains=2, sampler="gibbs")], ids=("sites", "gibbs"))
+def test_a_full_disk_is_told_and_what_was_found_is_returned(tmp_path, how):
+    settings = SITES | {"search": how}
     with faulty_files(tmp_path / "counted") as faults:
-        solve(KEY, PROBLEM, folder=tmp_path / "counted", **SITES)
+        whole = solve(KEY, PROBLEM, folder=tmp_path / "counted", **settings)
     full = faulty_files(tmp_path / "full", "full", at=int(0.8 * faults.count))
     with full, pytest.warns(UserWarning, match=r"no space left.*goes on"):
-        found = solve(KEY, PROBLEM, folder=tmp_path / "full", **SITES)
+        found = solve(KEY, PROBLEM, folder=tmp_path / "full", **settings)
     assert found.is_complete
     assert not Solution.load(tmp_path / "full", PROBLEM).is_complete
+    if how is not SITES["search"]:  # when there is room again
+        again = solve(KEY, PROBLEM, folder=tmp_path / "full", **settings)
+        same_search([whole], [again], (tmp_path / "counted", tmp_path / "full"), [PROBLEM])
 
 
 CHILD = """
