@@ -16,6 +16,7 @@ from discrax.core.target import Target
 from discrax.solving.clock import Blocks, Clock, Reports
 from discrax.solving.engine import Report
 from discrax.solving.places import Places
+from discrax.solving.protocol import Checkpoint
 from discrax.solving.schedules import BetaSchedule
 from discrax.solving.turns import MOST_TURNS
 
@@ -34,9 +35,12 @@ def anneal(
     num_rounds: int = 1,
     reheat: float = 0.0,
     devices: Devices | None = None,
+    checkpoint: Checkpoint | None = None,
 ) -> Iterator[list[Report]]:
     """Reports of all instances, five times a second, and when the budget is spent."""
     places = Places(key, targets, sampler, x, [schedule.beta(0.0) for schedule in schedules], devices)
+    if checkpoint is not None:
+        checkpoint.follow(places)
     blocks = Blocks(clock, count=_TURNS, longest=_LONGEST_TURN, most_turns=MOST_TURNS, first_guess=places.seconds)
     reports = Reports(clock)
     while block := blocks.next_block(places.num_steps):

@@ -9,6 +9,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -24,6 +25,7 @@ from discrax.core.target import Target, Tempered
 from discrax.sampling.auto import default_adapter
 from discrax.sampling.checks import chain_keys
 from discrax.sampling.run import Run
+from discrax.sampling.run_files import fill_leaves, named_leaves
 from discrax.solving.turns import GIVES, MOST_TURNS, TAKES, TunedLadder, first_ladder, run_turns
 
 _LEAST_CAPACITY = 8
@@ -111,6 +113,22 @@ class Places:
             return run
         capacity = min(2 * needed, run.targets[0].space.num_sites)
         return run.with_kernels([kernel.with_capacity(capacity) for kernel, _ in pairs])
+
+    def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """All that the next turns depend on."""
+        about = {"num_steps": self.num_steps, "betas": self.betas.tolist()}
+        about["capacity"] = self._run.ensemble.kernel.capacity
+        return about, named_leaves((self._run.ensemble, self._ladder))
+
+    def restore(self, about: dict[str, Any], arrays: dict[str, np.ndarray], file: Path) -> None:
+        """Goes on from the state of other places, which began as these did."""
+        run = self._run
+        if about["capacity"] is not None:
+            run = run.with_kernels([kernel.with_capacity(about["capacity"]) for kernel in run.kernels])
+        begun = (run.ensemble, first_ladder(self.betas))
+        ensemble, self._ladder = fill_leaves(begun, arrays, file)
+        self._run = replace(run, ensemble=ensemble)
+        self.num_steps, self.betas = about["num_steps"], np.asarray(about["betas"], np.float64)
 
     @property
     def values(self) -> Float[np.ndarray, "places chains"]:

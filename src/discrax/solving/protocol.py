@@ -4,7 +4,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import ClassVar, NamedTuple
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Integer, PRNGKeyArray
@@ -20,6 +21,37 @@ _MOST_ROUNDS = 100_000
 SWEEPS = "sweeps"  # what stands for a sampler where replicas are swept
 
 
+@runtime_checkable
+class Resumable(Protocol):
+    """Chains whose state can be told and taken up again, as what JSON takes and arrays."""
+
+    def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Where they are now."""
+        ...
+
+    def restore(self, about: dict[str, Any], arrays: dict[str, np.ndarray], file: Path) -> None:
+        """Takes them to where others, of the same search, were, by what a file has of these."""
+        ...
+
+
+class Checkpoint:
+    """Where the chains of a search are: one that is killed goes on from there as if it had not been killed."""
+
+    def __init__(self, saved: tuple[dict[str, Any], dict[str, np.ndarray], Path] | None = None):
+        self._saved = saved
+        self._chains: Resumable | None = None
+
+    def follow(self, chains: Resumable) -> None:
+        """Takes new chains to where an earlier part of the search has left off; `state` is theirs from now on."""
+        if self._saved is not None:
+            chains.restore(*self._saved)
+        self._chains = chains
+
+    def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]] | None:
+        """Of the chains; None before there are any."""
+        return None if self._chains is None else self._chains.state()
+
+
 class Task(NamedTuple):
     """What a search is given."""
 
@@ -29,6 +61,7 @@ class Task(NamedTuple):
     is_given: bool  # whether the user gave them
     clock: Clock
     devices: Devices | None
+    checkpoint: Checkpoint | None = None
 
 
 @dataclass(frozen=True)
@@ -53,6 +86,10 @@ class Search(ABC):
     def sampler_for(self, problem: Problem) -> str:
         """The name of what makes the steps."""
         return SWEEPS
+
+    def can_go_on(self, problem: Problem) -> bool:
+        """Whether one of so many steps that was killed ends as if it had not been, where it has a folder."""
+        return False
 
     @abstractmethod
     def usual_chains(self, problems: Sequence[Problem]) -> int:

@@ -61,11 +61,15 @@ class SearchRun:
         files, seconds, steps = self._files, self._files.seconds, self._files.num_steps
         rows = files.histories
         histories = [History(problem, len(problems), each) for problem, each in zip(problems, rows, strict=True)]
-        task = Task(self._for_search, problems, init, self._init is not None, clock, self._devices)
+        task = Task(self._for_search, problems, init, self._init is not None, clock, self._devices, files.checkpoint)
         finish, writing = Finish(problems, init, clock), Reports(clock, _SECONDS_BETWEEN_FILES)
 
         def solutions(chosen: Sequence[Candidate], is_complete: bool) -> list[Solution]:
             return self._solutions(chosen, finish.reports, histories, num_chains, is_complete)
+
+        def write() -> None:
+            if files.keep_chains(histories, clock):  # first: with the best alone it would go on in another way
+                files.write(solutions(finish.peek(), False), finish.reports)
 
         with Line(problems[0], progress) as line:
             try:
@@ -77,11 +81,13 @@ class SearchRun:
                             history.add(report._replace(num_steps=steps + report.num_steps), seconds + clock.seconds())
                         line.show(histories[0])
                         finish.prepare(clock.seconds() - begin)
+                        is_enough = self._is_enough(reports)
                         if files.folder is not None and writing.is_due():
-                            write = lambda: files.write(solutions(finish.peek(), False), finish.reports)  # noqa: E731
                             for _ in writing.emit(write):
                                 pass
-                        if self._is_enough(reports) or finish.is_proved():
+                        elif self._interrupts.requested:
+                            files.keep_chains(histories, clock)
+                        if is_enough or finish.is_proved():
                             break
             except KeyboardInterrupt:  # the second signal, which waits for nothing
                 self._interrupts.requested = True

@@ -161,6 +161,9 @@ class _BySampler(Search):
         kernel = self._kernel(problem)
         return kernel if isinstance(kernel, str) else type(kernel).__name__
 
+    def can_go_on(self, problem: Problem) -> bool:
+        return not self._sweeps(problem)
+
     def usual_chains(self, problems: Sequence[Problem]) -> int:
         if self._sweeps(problems[0]):
             from discrax.solving.replica_chains import suitable_number
@@ -223,6 +226,7 @@ class Anneal(Annealed, _BySampler):
 
             targets, x = pad(problems, task.first_states)
         rounds = {"num_rounds": self.num_rounds or 1, "reheat": self.reheat or 0.0, "devices": task.devices}
+        rounds["checkpoint"] = task.checkpoint
         offsets = [_offset(problem) for problem in problems]
         for reports in anneal(task.key, targets, self._kernel(problems[0]), x, schedules, task.clock, **rounds):
             yield [report.shift(offset) for report, offset in zip(reports, offsets, strict=True)]
@@ -278,7 +282,10 @@ class Temper(Scheduled, _BySampler):
         (problem,), (first,) = task.problems, task.first_states
         schedule = make_schedule(problem, self.schedule, self.betas, task.clock)
         x = np.stack([first] * (self.num_rungs or _NUM_RUNGS))  # hot rungs soon leave them
-        for report in temper(task.key, problem.target, self._kernel(problem), x, schedule, task.clock, task.devices):
+        reports = temper(
+            task.key, problem.target, self._kernel(problem), x, schedule, task.clock, task.devices, task.checkpoint
+        )
+        for report in reports:
             yield [report.shift(_offset(problem))]
 
 

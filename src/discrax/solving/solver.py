@@ -17,7 +17,7 @@ from discrax.core.programs import reads_user_code
 from discrax.problems.problem import Problem
 from discrax.solving.clock import Clock
 from discrax.solving.engine import Report
-from discrax.solving.folder import Files, SearchFolder
+from discrax.solving.folder import Files, SearchFolder, word_of_search
 from discrax.solving.search import SearchRun
 from discrax.solving.searches import Search, choose_search, find_search
 from discrax.solving.settings import (
@@ -60,9 +60,10 @@ def solve(
     - `callback`: a function that hears of every report, a few times a second; the search ends if it returns something
       true.
     - `folder`: the best so far is kept there, every two seconds and at the end, in a file that is whole at any time;
-      `Solution.load(folder, problem)` reads it. If the search ends early, however that comes, the same call goes on:
-      every chain begins at the best state it had found, what is left of the budget is spent, and what is returned is no
-      worse than what was there. A longer budget extends a search that was done.
+      `Solution.load(folder, problem)` reads it. If the search ends early, however that comes, the same call goes on.
+      One by a sampler ("anneal", "temper") of `num_steps` finds bit for bit what it would have found. In others every
+      chain begins at the best state it had found, what is left of the budget is spent, and what is returned is no worse
+      than what was there. A longer budget extends a search that was done.
     """
     if isinstance(problem, Sequence) and not isinstance(problem, str):
         raise TypeError("solve takes one problem, but got several; use solve_many.")
@@ -115,11 +116,15 @@ def solve_many(
     with Interrupts() as interrupts, ExitStack() as opened:
         clock = Clock(budget)
         store = None if folder is None else opened.enter_context(SearchFolder(folder, problems, budget))
-        files = [Files(store, group) for _, group in groups]
+        files = []
         for i, (its, group, its_devices, num_chains) in enumerate(plans):
-            done = [best.solution for best in files[i].before if best is not None and best.is_enough(budget)]
-            if len(done) == len(group):
-                found.update(zip(group, done, strict=True))
+            asked = (random.fold_in(key, i), [problems[j] for j in group], its, num_chains)
+            init = None if given is None else [given[j] for j in group]
+            word = None if store is None else word_of_search(*asked, init, budget, its_devices)
+            files.append(Files(store, group, word))
+        for i, (its, group, its_devices, num_chains) in enumerate(plans):
+            if files[i].done:
+                found.update(zip(group, files[i].done, strict=True))
                 continue
             share, its_key = budget, random.fold_in(key, i)
             if budget.num_steps is not None:

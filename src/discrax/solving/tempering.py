@@ -14,6 +14,7 @@ from discrax.core.target import Target
 from discrax.solving.clock import Blocks, Clock, Reports
 from discrax.solving.engine import Report
 from discrax.solving.places import Places
+from discrax.solving.protocol import Checkpoint
 from discrax.solving.schedules import BetaSchedule
 from discrax.solving.turns import MOST_TURNS
 
@@ -29,6 +30,7 @@ def temper(
     schedule: BetaSchedule,
     clock: Clock,
     devices: Devices | None = None,
+    checkpoint: Checkpoint | None = None,
 ) -> Iterator[Report]:
     """Reports five times a second, and when the budget is spent. A chain's best is that of all its rungs.
 
@@ -36,6 +38,8 @@ def temper(
     """
     betas = np.array([schedule.beta(p) for p in np.linspace(0, 1, len(x))])
     places = Places(key, [target], sampler, x, betas, devices)
+    if checkpoint is not None:
+        checkpoint.follow(places)
     blocks = Blocks(
         clock, count=_LEAST_SWAPS, longest=_STEPS_BETWEEN_SWAPS, most_turns=MOST_TURNS, first_guess=places.seconds
     )

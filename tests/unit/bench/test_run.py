@@ -12,9 +12,12 @@ import pytest
 from discrax.bench.execute import cells, stages, store
 from discrax.bench.execute.executors import get_executor
 from discrax.bench.execute.run import run_suites
+from discrax.bench.experiments import optimisation
 from discrax.bench.plan.suite import Size
 from discrax.bench.report.write import write_report
 from discrax.sampling.folder import FolderPlace
+from discrax.sampling.run_files import read_npz, write_npz
+from discrax.solving.places import Places
 from repeats import repeats
 
 HERE = Path(__file__).parent
@@ -119,6 +122,93 @@ def test_a_cell_that_takes_long_goes_on_where_it_was(tmp_path, monkeypatch, toge
     assert made == whole[2:]
     assert numbers(tmp_path / "killed") == numbers(tmp_path / "whole")
     assert not any((tmp_path / "killed" / cells.BEGUN).glob("*"))
+
+
+SEARCHES = """
+from discrax.bench.plan.cell import Budget, Cell, call
+from discrax.bench.plan.suite import figure, suite
+
+
+@suite("tiny/searches", "two in one program, and two one after the other", figure("Size", "bars", metric="size"))
+def searches(effort):
+    for name in ("sets", "parts"):
+        yield Cell(
+            labels=(("task", name), ("sampler", "PAS")),
+            target=call(f"{__file__}:{name}"),
+            sampler=call("discrax.samplers:pas"),
+            budget=Budget(2, 0, 160),
+            measure=call("discrax.bench.experiments.optimisation:annealing", hot=1.0, cold=0.1),
+        )
+
+
+def sets():
+    from discrax.bench.papers.discs.instances import er_mis
+
+    return er_mis(low=30, high=40, density=0.3, count=2)
+
+
+def parts():
+    from discrax.bench.experiments.optimisation import Instances
+    from discrax.problems import Partition
+    from discrax.problems.generators import erdos_renyi
+
+    return Instances(tuple(Partition(erdos_renyi(12, 0.4, seed=seed), 3) for seed in (1, 2)))
+"""
+CHILD = """
+import os, signal, sys
+from discrax.bench.execute.run import run_suites
+from discrax.bench.experiments import optimisation
+from discrax.bench.plan.suite import Size
+from discrax.solving import annealing, clock, search
+from discrax.solving.folder import SearchFolder
+
+optimisation._LONG = {"cpu": 0}
+annealing.MOST_TURNS = 4
+search._SECONDS_BETWEEN_FILES = clock._SECONDS_BETWEEN_REPORTS = 0.0  # every block is reported, and kept
+clock._SHARE_OF_REPORTS = float("inf")
+write = SearchFolder.write_chains
+
+
+def kill(self, number, about, arrays):
+    is_written = write(self, number, about, arrays)
+    if number == int(sys.argv[3]) and about["num_steps"] > 40:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return is_written
+
+
+SearchFolder.write_chains = kill
+run_suites([sys.argv[1]], Size.QUICK, out=sys.argv[2], executor="in-process", progress=False)
+"""
+
+
+@pytest.mark.slow
+def test_a_search_that_is_killed_goes_on_where_it_was(tmp_path, monkeypatch):
+    """A kill in the first cell, one in the second problem of the second, and then no more."""
+    suite, out = tmp_path / "searches.py", tmp_path / "killed"
+    suite.write_text(SEARCHES)
+    run_suites([str(suite)], Size.QUICK, out=tmp_path / "whole", progress=False)
+    for number in (0, 1):
+        command = [sys.executable, "-c", CHILD, str(suite), str(out), str(number)]
+        assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
+        (file,) = out.glob(f"{cells.BEGUN}/*/*/chains-{number}.npz")
+        about, arrays = read_npz(file)
+        write_npz(file, about | {"seconds": about["seconds"] + 1000}, arrays)  # as if it had taken as long
+    assert len(list((out / "rows").glob("*.parquet"))) == 1
+    monkeypatch.setattr(optimisation, "_LONG", {"cpu": 0})
+    taken, restore = [], Places.restore
+    monkeypatch.setattr(Places, "restore", lambda self, *saved: taken.append(saved[0]) or restore(self, *saved))
+    run_suites([str(suite)], Size.QUICK, out=out, progress=False)
+    assert [each["num_steps"] for each in taken] == [about["num_steps"]]  # of the second problem alone
+    assert not any((out / cells.BEGUN).glob("*"))
+    whole, found = (
+        {key: value for key, value in numbers(run).items() if "best_" not in key[1]}  # seen when a clock says so
+        for run in (tmp_path / "whole", out)
+    )
+    assert whole == found
+    assert {value for (_, metric, _, status, _), value in found.items() if metric == "instances"} == {2}
+    times = [(row["value"], row["seconds"]) for row in store.read_rows(out) if row["metric"] == "time_s"]
+    assert len(times) == 2
+    assert all(1000 < value == seconds < 1200 for value, seconds in times)
 
 
 @pytest.mark.parametrize("name", ["pool", "in-process"])

@@ -16,9 +16,20 @@ import pytest
 
 import discrax as dx
 from discrax.core.files import UnusableFile
-from discrax.problems import MIS, Custom, MaxCut
+from discrax.problems import MIS, Custom, MaxCut, Partition
 from discrax.problems.generators import erdos_renyi, rb_model
-from discrax.solving import Solution, clock, folder, search, searches, solve, solve_many, solver
+from discrax.solving import (
+    Solution,
+    annealing,
+    clock,
+    folder,
+    search,
+    searches,
+    solve,
+    solve_many,
+    solver,
+    tempering,
+)
 from discrax.solving.searches import Anneal, Sites, Temper
 from repeats import repeats
 
@@ -91,6 +102,108 @@ def test_a_search_that_is_killed_goes_on(tmp_path, monkeypatch, how):
     assert after.objective >= before.objective
     assert (np.diff(after.history.num_steps) >= 0).all()
     assert after.seconds > before.seconds
+
+
+TWO = [MaxCut(erdos_renyi(24, 0.3, seed=1)), MIS(rb_model(8, 4, 0.25, seed=1, is_planted=True))]  # unlike in size
+PARTS = [Partition(erdos_renyi(12, 0.4, seed=seed), 3) for seed in (1, 2)]  # a program each
+
+
+def interrupted(problems, out, how, times, **settings):
+    """A call that an error of the user's function ends, as many times; with the steps that it had made."""
+    made = []
+
+    def stop(number, report):
+        if number == len(problems) - 1:
+            left.pop()
+        if not left:
+            made.append(report.num_steps)
+            raise Killed
+
+    for _ in range(times):
+        left = list(range(9))
+        with pytest.raises(Killed):
+            solve_many(KEY, problems, how, folder=out, callback=stop, **settings)
+    return made
+
+
+def same_search(one, other, folders, problems):
+    """Whether all that does not depend on the clock is the same, bit for bit."""
+    for number, (a, b, problem) in enumerate(zip(one, other, problems, strict=True)):
+        assert (a.objective, a.num_steps, a.is_complete) == (b.objective, b.num_steps, b.is_complete)
+        np.testing.assert_array_equal(a.state, b.state)
+        np.testing.assert_array_equal(a.states, b.states)
+        np.testing.assert_array_equal(*(folder.read_best(each, problem, number).states for each in folders))
+        rows, again = ({row[1]: row[2:] for row in each.history.rows.tolist()} for each in (a, b))
+        common = sorted(set(rows) & set(again))  # a clock says at which steps a search reports
+        assert common[-1] == a.num_steps
+        np.testing.assert_array_equal([rows[step] for step in common], [again[step] for step in common])
+
+
+@pytest.mark.parametrize(
+    ("how", "problems"),
+    [
+        pytest.param(Anneal(num_chains=3, sampler="gibbs"), TWO, id="gibbs"),
+        *(
+            pytest.param(*case, id=name, marks=pytest.mark.slow)
+            for name, *case in (
+                ("pas", Anneal(num_chains=3, sampler="pas", num_rounds=2, reheat=0.3), TWO),
+                ("dmala", Anneal(num_chains=3, sampler="dmala"), PARTS),
+                ("tempering", Temper(num_chains=3, num_rungs=3, sampler="pas"), TWO[:1]),
+            )
+        ),
+    ],
+)
+def test_a_search_of_steps_by_a_sampler_goes_on_as_if_it_had_not_been_killed(
+    tmp_path, monkeypatch, hands, how, problems
+):
+    for module in (annealing, tempering):  # every turn is reported, so that no clock has a say in that
+        monkeypatch.setattr(module, "MOST_TURNS", 1)
+    monkeypatch.setattr(clock, "_SECONDS_BETWEEN_REPORTS", 0.0)
+    monkeypatch.setattr(clock, "_SHARE_OF_REPORTS", np.inf)
+    settings = {"num_steps": 103, "folder": tmp_path / "killed"}
+    whole = solve_many(KEY, problems, how, **settings | {"folder": tmp_path / "whole"})
+    made = interrupted(problems, tmp_path / "killed", how, times=3, num_steps=103)
+    assert made[0] < made[1] < made[2] < 103  # each goes on where the one before was
+    spent = Solution.load(tmp_path / "killed", problems[-1], len(problems) - 1).seconds
+    assert len(list((tmp_path / "killed").glob("chains-*.npz"))) == 1
+    hands.time += 100  # between the calls
+    found = solve_many(KEY, problems, how, **settings)
+    same_search(whole, found, (tmp_path / "whole", tmp_path / "killed"), problems)
+    for one, other in zip(whole, found, strict=True):
+        assert len(one.history) > 20
+        np.testing.assert_array_equal(one.history.rows[:, 1:], other.history.rows[:, 1:])
+    assert 0 < spent < found[-1].seconds == pytest.approx(whole[-1].seconds, rel=0.3)
+    assert (np.diff(found[-1].history.seconds) > 0).all()
+    assert not list(tmp_path.glob("*/chains-*.npz"))
+
+
+def test_a_signal_ends_a_search_that_then_goes_on_as_if_there_had_been_none(tmp_path, monkeypatch):
+    how = {"search": Anneal(num_chains=3, sampler="gibbs"), "num_steps": 900}
+    monkeypatch.setattr(annealing, "MOST_TURNS", 4)
+    monkeypatch.setattr(search, "_SECONDS_BETWEEN_FILES", 1e9)  # only what a search keeps as it ends
+    whole = solve(KEY, TWO[0], folder=tmp_path / "whole", **how)
+    part = solve(KEY, TWO[0], folder=tmp_path / "part", callback=lambda report: report.num_steps > 300, **how)
+    assert (part.is_complete, 300 < part.num_steps < 900) == (False, True)
+    seen = []
+    found = solve(KEY, TWO[0], folder=tmp_path / "part", callback=lambda report: seen.append(report.num_steps), **how)
+    assert seen[0] > part.num_steps
+    same_search([whole], [found], (tmp_path / "whole", tmp_path / "part"), TWO[:1])
+
+
+def test_another_call_begins_where_chains_were_best(tmp_path, monkeypatch):
+    """It leaves nothing of the first one's chains, for it may find what is better."""
+    monkeypatch.setattr(annealing, "MOST_TURNS", 4)
+    how = Anneal(num_chains=3, sampler="gibbs")
+    for other in ({"how": Anneal(num_chains=3, sampler="pas")}, {"num_steps": 1000}):
+        out = tmp_path / str(len(list(tmp_path.iterdir())))
+        interrupted(TWO[:1], out, how, times=1, num_steps=900)
+        before = Solution.load(out, TWO[0])
+        settings = {"how": how, "num_steps": 900} | other
+        interrupted(TWO[:1], out, times=1, **settings)
+        assert not list(out.glob("chains-*.npz"))
+        assert Solution.load(out, TWO[0]).objective >= before.objective
+    with pytest.raises(ValueError, match=r"must be of the problem that is asked for"):
+        solve_many(KEY, TWO[1:], how, num_steps=900, folder=out)
 
 
 def test_nothing_found_is_lost(tmp_path, monkeypatch):
@@ -183,14 +296,19 @@ def test_unusable_folders_are_told(tmp_path, monkeypatch):
         solve(KEY, PROBLEM, folder=tmp_path, **SITES)
 
 
-def test_a_full_disk_is_told_and_what_was_found_is_returned(tmp_path):
+@pytest.mark.parametrize("how", [SITES["search"], Anneal(num_chains=2, sampler="gibbs")], ids=("sites", "gibbs"))
+def test_a_full_disk_is_told_and_what_was_found_is_returned(tmp_path, how):
+    settings = SITES | {"search": how}
     with faulty_files(tmp_path / "counted") as faults:
-        solve(KEY, PROBLEM, folder=tmp_path / "counted", **SITES)
+        whole = solve(KEY, PROBLEM, folder=tmp_path / "counted", **settings)
     full = faulty_files(tmp_path / "full", "full", at=int(0.8 * faults.count))
     with full, pytest.warns(UserWarning, match=r"no space left.*goes on"):
-        found = solve(KEY, PROBLEM, folder=tmp_path / "full", **SITES)
+        found = solve(KEY, PROBLEM, folder=tmp_path / "full", **settings)
     assert found.is_complete
     assert not Solution.load(tmp_path / "full", PROBLEM).is_complete
+    if how is not SITES["search"]:  # when there is room again
+        again = solve(KEY, PROBLEM, folder=tmp_path / "full", **settings)
+        same_search([whole], [again], (tmp_path / "counted", tmp_path / "full"), [PROBLEM])
 
 
 CHILD = """

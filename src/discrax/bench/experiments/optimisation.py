@@ -20,6 +20,7 @@ beside it. What is measured, each as the mean over the instances:
 
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
@@ -27,12 +28,25 @@ import numpy as np
 from jaxtyping import Float, Integer
 
 from discrax.bench.plan.cell import Cell
-from discrax.bench.plan.measure import Measured, Number, Timing, check_complete, experiment, input_of, series
+from discrax.bench.plan.measure import (
+    Measured,
+    Number,
+    Timing,
+    check_complete,
+    experiment,
+    folder_of_cell,
+    input_of,
+    series,
+)
 from discrax.problems import Partition, Problem
+from discrax.sampling.fingerprint import digest, surroundings
 from discrax.solving import Solution, searches, solve_many
 from discrax.solving.engine import Report
+from discrax.solving.folder import read_best
 
 _POINTS = 60  # of a curve
+_LONG = {"cpu": 5e8}  # numbers that the steps of a search touch: about a minute
+_LONG_ELSEWHERE = 2e10
 
 
 class Reference(NamedTuple):
@@ -56,13 +70,13 @@ def annealing(cell: Cell, hot: float = 1.0, cold: float = 0.05, kind: str = "geo
     search = searches.Anneal(
         sampler=cell.sampler(), num_chains=cell.budget.num_chains, schedule=kind, betas=(1 / hot, 1 / cold)
     )
-    return _search(cell, search, num_steps=cell.budget.num_samples)
+    return _search(cell, search, _folder(cell, search), num_steps=cell.budget.num_samples)
 
 
 @experiment
 def solve_by_default(cell: Cell, seconds: float) -> Measured:
     """What `solve` does by itself in so many seconds an instance."""
-    return _search(cell, None, seconds=seconds * len(input_of(cell.target).problems))
+    return _search(cell, None, None, seconds=seconds * len(input_of(cell.target).problems))
 
 
 def automatic() -> str:
@@ -70,7 +84,18 @@ def automatic() -> str:
     return "auto"
 
 
-def _search(cell: Cell, search: searches.Search | None, **budget: Any) -> Measured:
+def _folder(cell: Cell, search: searches.Search) -> Path | None:
+    """Where a search that takes long keeps its chains. Those of another kind of device would not go on bit for bit."""
+    problems, folder, budget = input_of(cell.target).problems, folder_of_cell(), cell.budget
+    spaces = [problem.space for problem in problems]
+    sizes = [space.num_sites * (1 if space.has_two_levels else space.num_levels) for space in spaces]
+    is_long = budget.num_samples * budget.num_chains * sum(sizes) >= _LONG.get(jax.default_backend(), _LONG_ELSEWHERE)
+    if folder is None or not is_long or not all(map(search.can_go_on, problems)):
+        return None
+    return folder / digest(surroundings())
+
+
+def _search(cell: Cell, search: searches.Search | None, folder: Path | None, **budget: Any) -> Measured:
     found: Instances = input_of(cell.target)
     begin = time.perf_counter()
     best: dict[int, Integer[np.ndarray, " _"]] = {}  # of each problem, as the chains found it
@@ -78,11 +103,17 @@ def _search(cell: Cell, search: searches.Search | None, **budget: Any) -> Measur
     def keep_best(number: int, report: Report) -> None:
         best[number] = report.best_states[int(np.nanargmax(report.best_values))]
 
+    if folder is not None:
+        budget["folder"] = folder
     solutions = solve_many(
         jax.random.key(cell.seed), found.problems, search, progress=False, callback=keep_best, **budget
     )
     seconds = time.perf_counter() - begin
     check_complete(*solutions)
+    if folder is not None and search is not None:  # parts of it may have been done before a kill
+        best |= {i: read_best(folder, found.problems[i], i).states[0] for i in {*range(len(solutions))} - {*best}}
+        ends = [solutions[group[-1]] for group in search.group(found.problems)]
+        seconds = sum(each.seconds + each.compile_seconds for each in ends)
     states = [best[i][: problem.space.num_sites] for i, problem in enumerate(found.problems)]  # without padding
     numbers = [*_of_states(found, states), *_of_solutions(found, solutions), *_curves(found, solutions)]
     return [*numbers, Number("time_s", seconds)], Timing(seconds)
