@@ -148,6 +148,42 @@ def test_within_two_standard_errors_of_the_difference_on_both_sides(sign):
     assert [grid.count_verdict(each) for each in ("within", "tested", "unexplained", "no error")] == [0, 0, 1, 0]
 
 
+def verdicts_at(*z):
+    """Of numbers that are so many standard errors from print, at the first printed places."""
+    places = [(*line.head, *column) for line in make_grid(EJD, []).lines for column in make_grid(EJD, []).columns]
+    found = []
+    for place, each in zip(places, z, strict=False):
+        sampler, weight, sites, config = place
+        labels = {"N": sites, "config": config, "sampler": sampler} | ({"weight_fn": weight} if weight else {})
+        printed = find_printed("optimal-scaling", 5, "EJD", labels)
+        value = printed["value"] + each * np.hypot(0.4 / np.sqrt(CHAINS), printed["error"])
+        found += rows({"EJD": (value, 0.4)}, bernoulli(sampler, weight, sites, config))
+    grid = make_grid(replace(EJD, notes=()), found)
+    return [each.verdict for each in grid.entries if each.verdict], grid
+
+
+def test_of_many_numbers_some_are_outside_by_chance():
+    verdicts, grid = verdicts_at(2.3, -2.1, *[0.5] * 38)
+    assert (verdicts.count("chance"), verdicts.count("within")) == (2, 38)
+    assert grid.footnotes == (
+        "No more than chance has: 2 of 40 numbers without a tested cause are outside, 1.8 are to be expected, and the "
+        "furthest, at 2.3 standard errors, is as far in 58% of such tables.",
+    )  # fmt: skip
+    assert {each.side for each in grid.entries if each.verdict == "chance"} == {"above", "below"}
+
+
+@pytest.mark.parametrize("z", [
+    (2.3, *[0.5] * 10),  # too few to tell
+    (4.0, *[0.5] * 39),  # too far
+    (*[2.1] * 6, *[0.5] * 34),  # too many
+])  # fmt: skip
+def test_what_chance_has_not_is_unexplained(z):
+    verdicts, grid = verdicts_at(*z)
+    assert verdicts.count("unexplained") == sum(each > 2 for each in z)
+    assert "chance" not in verdicts
+    assert not grid.footnotes
+
+
 def test_no_digit_of_print_is_taken_for_more_than_it_is():
     assert judged(PRINT + 0.009, 0.0)[0].verdict == "within"
     assert judged(PRINT + 0.011, 0.0)[0].verdict == "unexplained"

@@ -9,12 +9,19 @@ states, for print has one, as it has one of random instances (`Table.instance_sp
 known there is no verdict. What is outside has a cause that was tested (a note with a test), or is unexplained. Cells
 whose chains are too short are not judged. Seconds say by which device they are where a table has those of several.
 
+Of many numbers some are outside by chance. Let n be those of a table that are within or unexplained, k the unexplained
+ones and z the furthest of these. With normal errors
+
+    P(as many) = P(Binomial(n, P(|Z| > 2)) >= k)        P(as far) = 1 - P(|Z| <= |z|)^n
+
+and where n is at least 20 and neither is below 0.05, the k are no more than chance has.
+
     ratio = factor(labels) * ours / print        (the inverse where smaller is better)
 """
 
 import math
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any
 
@@ -27,11 +34,15 @@ BEYOND_CHANCE = 2.0  # standard errors of a difference
 VERDICTS = {
     "within": "within",
     "tested": "outside, cause tested",
+    "chance": "outside, as chance has",
     "unexplained": "outside, unexplained",
     "no error": "no error known",
 }
 
 _OF_SECONDS = ("time_s", "microseconds_per_step", "ESS_t", "ESS_all_t", "ESS_chain_t")  # metrics
+
+_OUTSIDE = ("tested", "chance", "unexplained")  # verdicts
+_FEWEST, _UNLIKELY = 20, 0.05  # numbers that tell chance from more, and how probable chance must be
 
 Key = tuple[float | str, ...]
 
@@ -59,7 +70,7 @@ class Entry:
     @property
     def side(self) -> str:
         """On which side of print it is: "above", "below" or "within"; "" where it is not judged."""
-        if self.verdict in ("tested", "unexplained"):
+        if self.verdict in _OUTSIDE:
             return "above" if (self.ours or 0.0) > (self.paper or 0.0) else "below"
         return self.verdict if self.verdict == "within" else ""
 
@@ -156,6 +167,7 @@ def make_grid(table: Table, rows: Sequence[Row]) -> Grid:
             reference = match_printed(print_rows, table.metric, labels) if print_rows else None
             entries.append(_entry(table, place, labels, reference, footnotes, is_by_device))
         shown.append(Line(head, tuple(entries), line in printed_lines))
+    shown = _judge_chance(shown, footnotes)
     lengths = _lengths(rows, {row.get("cell") for row in ours}, table.columns, list(columns))
     inside = table.columns, tuple(columns.values()), tuple(shown), tuple(footnotes), lengths
     return Grid(table.title, table.metric, table.compares, bool(print_rows), *inside)
@@ -254,6 +266,29 @@ def _entry(
         footnotes.append(text)
     verdict = "tested" if cause is not None and cause.tested else "unexplained"
     return Entry("ok", z=z, verdict=verdict, footnote=footnotes.index(text) + 1 if text else None, **known)
+
+
+def _judge_chance(lines: list[Line], footnotes: list[str]) -> list[Line]:
+    """The lines of a table; what is outside by chance says so in a footnote."""
+    judged = [entry for line in lines for entry in line.entries if entry.verdict in ("within", "unexplained")]
+    outside = [abs(entry.z) for entry in judged if entry.verdict == "unexplained" and entry.z is not None]
+    n, k = len(judged), len(outside)
+    if not k or n < _FEWEST:
+        return lines
+    beyond, furthest = (math.erfc(z / math.sqrt(2)) for z in (BEYOND_CHANCE, max(outside)))
+    as_many = 1 - sum(math.comb(n, i) * beyond**i * (1 - beyond) ** (n - i) for i in range(k))
+    as_far = 1 - (1 - furthest) ** n
+    if min(as_many, as_far) < _UNLIKELY:
+        return lines
+    footnotes.append(
+        f"No more than chance has: {k} of {n} numbers without a tested cause are outside, {beyond * n:.1f} are to be "
+        f"expected, and the furthest, at {max(outside):.1f} standard errors, is as far in {as_far:.0%} of such tables."
+    )
+    by_chance = {"verdict": "chance", "footnote": len(footnotes)}
+    return [
+        replace(line, entries=tuple(replace(e, **by_chance) if e.verdict == "unexplained" else e for e in line.entries))
+        for line in lines
+    ]
 
 
 def _footnote(cause: Note) -> str:

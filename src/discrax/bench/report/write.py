@@ -241,6 +241,6 @@ def _place(entry: Entry) -> str:
     said = [f"[{entry.footnote}]"] if entry.footnote else []
     said += [f"({entry.device})"] if entry.device else []
     said += [f"too short ({number_text(entry.times)} autocorrelation times)"] if entry.status == "too short" else []
-    said += [entry.side] if entry.verdict in ("tested", "unexplained") else []
+    said += [entry.side] if entry.side in ("above", "below") else []
     said += [entry.verdict] if entry.verdict in ("unexplained", "no error") else []
     return " ".join([text, *said])

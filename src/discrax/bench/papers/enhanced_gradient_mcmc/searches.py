@@ -4,7 +4,7 @@ Five values are tried first, then nine around the best of them (`rules.StepSearc
 its own from the same first states, with the same random numbers, and the jump is the mean over all of its steps and
 chains, so those on the way to the mass of the target count too. PAVG is given its M first: that of the data, or what
 one such run at its own step size estimates, from where its chains then begin; its gamma is tuned anew for every value,
-in as many steps before those that count.
+by default in as many steps before those that count.
 """
 
 import math
@@ -29,15 +29,20 @@ _RESAMPLES = 400
 
 
 @experiment
-def longest_jumps(cell: Cell, knob: str, values: tuple[float, ...], metric: str, unit: float = 1.0) -> Measured:
+def longest_jumps(
+    cell: Cell, knob: str, values: tuple[float, ...], metric: str, unit: float = 1.0, num_before: int | None = None
+) -> Measured:
     """The value of a knob with the longest mean jump, in units of `unit`, as the metric; and the jump of each value.
 
+    `num_before`: steps with each value before those that count; without it, as many where these tune, else none.
     The std of the choice is that of `_choice_std`, so that over the root of the number of chains it is how much another
     search would differ.
     """
     target = target_of(cell.target)
     kernel, states = kernel_of(cell, target), cell.make_init(target)
     num_steps, adapter, seconds = cell.budget.num_samples, cell.make_adapter(), 0.0
+    if num_before is None:
+        num_before = 0 if adapter is None else num_steps
 
     def run(kernel: Kernel, num_warmup: int, num_samples: int, adaptation: Any) -> Result:
         nonlocal seconds
@@ -57,9 +62,9 @@ def longest_jumps(cell: Cell, knob: str, values: tuple[float, ...], metric: str,
     tried, jumps = [], []
     for _ in range(len(values) + 9):
         value = search.trial(plan)
-        turned, num_warmup = turn(target, kernel, (knob,), value * unit), 0 if adapter is None else num_steps
+        turned = turn(target, kernel, (knob,), value * unit)
         try:
-            made = run(turned, num_warmup, num_steps, adapter)
+            made = run(turned, num_before, num_steps, adapter)
         except NothingMovedError as error:  # nor would it after warm-up
             jump, is_idle = np.zeros(cell.budget.num_chains), error.is_idle
         else:

@@ -33,12 +33,14 @@ _BUDGETS = {
 }
 _NOTES = {  # the rates at these N are in the figures
     3: note(
-        "How print judged is not said. It is eps^-2 / 10 exactly, where all sites at once are accepted at 0.51, 0.50, "
-        "0.50 and 0.50: the law is that of print, the rate is not."
+        "How print judged is not said. Its numbers are what N doubled until 0.574 is in reach would give.",
+        "of 5, 10, 20, ... the first where all sites at once are accepted at less than 0.6 are 10, 40, 160 and 640, as "
+        "in print: there at 0.515, 0.502, 0.499 and 0.496, at half of these N at 0.648, 0.642, 0.634 and 0.632",
     ),
     4: note(
-        "How print judged is not said. It is eps^-1 / 2 exactly, where one site is accepted at 0.554, 0.552, 0.551 and "
-        "0.551: the law is that of print, the rate is not."
+        "How print judged is not said. Its numbers are what N doubled until 0.574 is all but in reach would give.",
+        "of 25, 50, 100, ... the first where one site is accepted at more than 0.54 are 50, 100, 200 and 400, as in "
+        "print: there at 0.555, 0.553, 0.550 and 0.551, at half of these N at 0.364, 0.362, 0.361 and 0.360",
     ),
 }
 
