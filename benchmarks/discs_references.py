@@ -9,6 +9,11 @@ Print divides by what Gurobi found within an hour. Ours divides RB cliques by th
 ego networks by the optimum (branch and bound), and large cuts by the best of 8 anneals of 4,000 sweeps. Here CP-SAT
 searches cliques until it has a proof, and dwave-samplers' tabu search and annealing search cuts, each for so many
 seconds on one thread. Rows go to a file as they come, and what is there is not searched again.
+
+CP-SAT proved the largest cliques of 500 RB graphs, in 0.1 s each: a mean of 0.837 +- 0.004 of the bound, where print's
+samplers have 0.841 to 0.878. On all 196 ego networks it agrees with our references. Annealing has 0.9999 to 1.0002 of
+our cuts in each of six sets of 16 graphs, and more than ours on 14 graphs, by 0.15 % at most; tabu search has 0.986 to
+1.0000.
 """
 
 import argparse
@@ -59,7 +64,7 @@ def search_all(given: argparse.Namespace) -> None:
     for graph_set, nodes, found in sets_of(given):
         references = found.references or ()
         for number in range(given.graphs):
-            for solver in given.solvers or (["dwave-tabu", "dwave-sa"] if given.what == "cuts" else ["cp-sat"]):
+            for solver in given.solvers:
                 row = {"graph_set": graph_set, "num_nodes": nodes, "instance": number, "solver": solver}
                 row["asked"] = given.seconds
                 if tuple(row[name] for name in _KEY) in done:
@@ -88,9 +93,9 @@ def search_one(problem: Any, solver: str, seconds: float) -> dict[str, Any]:
     if not bool(problem.is_feasible(state)):
         raise SystemExit(f"What {solver} found is not feasible.")
     return {
-        "n": problem.space.num_sites, "m": problem.graph.num_edges, "found": float(problem.objective(state)),
-        "bound": notes.get("bound"), "is_proved": notes.get("how") == "OPTIMAL", "seconds": round(spent, 3),
-        "versions": peers.versions(solver),
+        "n": problem.space.num_sites, "m": problem.graph.num_edges, "seconds": round(spent, 3),
+        "found": float(problem.objective(state)), "bound": notes.get("bound"),
+        "is_proved": str(notes.get("how")).upper() == "OPTIMAL", "versions": peers.versions(solver),
     }  # fmt: skip
 
 
@@ -159,9 +164,18 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=10.0, help="for each graph and solver; %(default)s")
     parser.add_argument("--family", nargs="*", default=["BA", "ER"], choices=("BA", "ER"))
     parser.add_argument("--nodes", nargs="*", default=list(ER_NODES), help="low-high; %(default)s")
-    parser.add_argument("--solvers", nargs="*", help="of cuts dwave-tabu and dwave-sa if not given, of cliques cp-sat")
+    parser.add_argument(
+        "--solvers",
+        nargs="*",
+        choices=sorted(peers.PEERS),
+        help="of cuts dwave-tabu and dwave-sa if not given, of cliques cp-sat",
+    )
     parser.add_argument("--out", type=Path, default=Path("discs_references.jsonl"), help="rows; %(default)s")
     given = parser.parse_args()
+    given.solvers = given.solvers or (["dwave-tabu", "dwave-sa"] if given.what == "cuts" else ["cp-sat"])
+    for solver in given.solvers:
+        if given.what != "report" and (package := peers.missing(solver)):
+            parser.error(f"{solver} needs {package}, which is not here: pip install 'discrax[peers]'.")
     if given.what != "report":
         search_all(given)
     report(given)
