@@ -30,7 +30,8 @@ from discrax.bench.papers.discs.tasks import DENSITIES, ER_NODES
 from discrax.bench.plan.printed import find_printed
 from discrax.bench.plan.rows import group_by
 from discrax.problems import Graph, generators
-from discs_padding import LANGEVIN, PATHS, anneal_blocks, anneal_informed, cooling, first_state, flip_one, neighbours_of
+from discs_padding import LANGEVIN, PATHS, anneal_blocks, anneal_informed, cooling, flip_one, neighbours_of
+from discs_paths import first_state
 
 _RULES, _BLOCKS = ("each", "subset"), {"HB-10-1": 10, "BG-2": 2}
 _INFORMED = (*PATHS, *LANGEVIN)

@@ -31,8 +31,11 @@ def _cliques(form: BinaryQuadratic) -> list[list[int]]:
     return cliques
 
 
-def cpsat(problem: Problem, seconds: float, num_threads: int, seed: int):
-    """OR-tools CP-SAT: at most one of each clique of conflicts, or products of a quadratic form as variables."""
+def cpsat(problem: Problem, seconds: float, num_threads: int, seed: int, **parameters: bool | int):
+    """OR-tools CP-SAT: at most one of each clique of conflicts, or products of a quadratic form as variables.
+
+    `parameters` are its own; the bound in the notes is one that it proved.
+    """
     from ortools.sat.python import cp_model
 
     begin = time.perf_counter()
@@ -59,8 +62,10 @@ def cpsat(problem: Problem, seconds: float, num_threads: int, seed: int):
     solver.parameters.max_time_in_seconds = max(0.1, seconds - (time.perf_counter() - begin))
     solver.parameters.num_workers = num_threads
     solver.parameters.random_seed = seed
+    for name, value in parameters.items():
+        setattr(solver.parameters, name, value)
     status = solver.solve(model)
-    notes = {"how": solver.status_name(status)}
+    notes = {"how": solver.status_name(status), "bound": solver.best_objective_bound + form.offset}
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         return None, notes
     return np.array([solver.boolean_value(each) for each in x], np.int8), notes
