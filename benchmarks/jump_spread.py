@@ -1,7 +1,7 @@
 """How much jump distances differ between instances of the random targets of "Optimal scaling", as a part of them.
 
     python benchmarks/jump_spread.py [ising] [fhmm]          (about ten minutes on two cores)
-    python benchmarks/jump_spread.py rbm-100 rbm-400 rbm-1000      (minutes of a GPU, and MNIST in DISCRAX_DATA)
+    python benchmarks/jump_spread.py rbm-100 rbm-400 rbm-1000      (an hour on two cores; MNIST in DISCRAX_DATA)
 
 Print has one instance of each target and does not say which. On independent bits the spread between instances is known
 (`tasks.jump_spread`); here it is measured for spins in random fields and for hidden Markov models at the smallest
@@ -20,7 +20,7 @@ import numpy as np
 import discrax as dx
 from discrax.bench.experiments.ess import mix, scalars
 from discrax.bench.experiments.models import ising_disc, mnist_rbm
-from discrax.bench.papers.optimal_scaling.targets import fhmm_released
+from discrax.bench.papers.optimal_scaling.targets import fhmm_released, from_visible_bias
 from discrax.bench.papers.optimal_scaling.tasks import ISING, NOISE
 
 KERNELS = {
@@ -60,10 +60,11 @@ TASKS = {
 def measure(its: Asked, target: dx.Target, kernel: dx.Kernel, seed: int) -> dict[str, np.ndarray]:
     """The jump distance of each chain, and of an RBM its ESS as the tables have it."""
     has_ess = its.steps > 1_000
-    keep = scalars("distance", target.space.shape, target.space.num_levels, 10) if has_ess else "moments"
+    keep = scalars("sum", target.space.shape, target.space.num_levels) if has_ess else "moments"
+    init = from_visible_bias(target, seed, its.chains) if has_ess else None
     found = dx.sample(
         jax.random.key(seed), target, kernel, num_samples=its.steps, num_warmup=its.steps, num_chains=its.chains,
-        keep=keep, progress=False,
+        keep=keep, init=init, progress=False,
     )  # fmt: skip
     made = {"jump": np.asarray(found.mean_stats["jump"], float)}
     return made | {"ESS": its.steps * mix(found, found.kept, "first_negative").of_chains} if has_ess else made

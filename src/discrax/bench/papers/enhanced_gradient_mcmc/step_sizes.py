@@ -51,6 +51,13 @@ _NOTES = (
         "0.07, 1.87 at 0.08 and 1.86 at 0.09, each +- 0.01: what is left of the differences is gamma's.",
         sampler="PAVG", experiment="ordinal-poly4",
     ),
+    note(
+        _GAMMA_NOISE,
+        "After 10,000, with 100 chains (benchmarks/step_searches.py), it still decides: the mean jump is 3.52 at 0.5, "
+        "1.46 at 5, 1.35 at 50, 3.59 at 500, 1.27 at 600, 3.52 at 700 and 1.24 at 1000; with a thousand it is 3.01 at "
+        "0.2 and 3.63 at 0.4.",
+        sampler="PAVG", experiment="ising-lattice",
+    ),
     note(_GAMMA_NOISE, sampler="PAVG"),
     note("On what model the step sizes for learning were searched is not said.", experiment="ising-lattice"),
     note("On what model the step sizes for learning were searched is not said.", experiment="conv-ebm"),
