@@ -26,8 +26,8 @@ PRINTED = {
     "sparse": {"walk": (11.80, 8.67, 9.99), "gibbs": (3.80, 4.20, 4.42)},
 }
 READINGS = {
-    "ours": lambda u, L: np.sqrt(L) / (1 + (L - 1) * u),
-    "one": lambda u, L: 1 / (1 + (L - 1) * u),
+    "ours": lambda u, L: 1 / (1 + (L - 1) * u),
+    "centred": lambda u, L: np.sqrt(L) / (1 + (L - 1) * u),
     "up": lambda u, L: L / (1 + (L - 1) * u),
     "lin": lambda u, L: 1 + (L - 1) * u,
     "square": lambda u, L: L / (1 + (L - 1) * u) ** 2,

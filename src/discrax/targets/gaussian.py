@@ -54,9 +54,9 @@ class LatticeGaussian(Quadratic):
     def rotation(
         cls, seed: int, dimension: int = 100, condition: float = 10, num_levels: int = 21, centre: ArrayLike = 0.0
     ) -> "LatticeGaussian":
-        """Q = P diag(lam) P' with P a random orthogonal matrix."""
+        """Q = P diag(lam) P', P a random orthogonal matrix, lam from sqrt(condition) to 1 / sqrt(condition)."""
         P = random_orthogonal(np.random.default_rng(seed), dimension)
-        Q = (P * _spectrum(dimension, condition)) @ P.T
+        Q = (P * (np.sqrt(condition) * _spectrum(dimension, condition))) @ P.T
         return cls.from_matrix((Q + Q.T) / 2, num_levels, centre)
 
     @classmethod
@@ -64,7 +64,10 @@ class LatticeGaussian(Quadratic):
     def sparse(
         cls, seed: int, dimension: int = 100, condition: float = 10, num_levels: int = 21, centre: ArrayLike = 0.0
     ) -> "LatticeGaussian":
-        """Q = diag(lam)^(1/2) M diag(lam)^(1/2), M = I + N(0, 0.04) on a cycle, redrawn until positive definite."""
+        """Q = diag(lam)^(1/2) M diag(lam)^(1/2), M = I + N(0, 0.04) on a cycle, redrawn until positive definite.
+
+        lam, the diagonal of Q, is from 1 to 1 / condition.
+        """
         if dimension < 3:
             raise ValueError(f"A cycle needs at least 3 sites, but dimension is {dimension}.")
         rng, sites = np.random.default_rng(seed), np.arange(dimension)
@@ -97,7 +100,7 @@ def random_orthogonal(rng: np.random.Generator, n: int) -> Float[np.ndarray, "n 
 def _spectrum(dimension: int, condition: float) -> Float[np.ndarray, " n"]:
     if condition < 1:
         raise ValueError(f"A condition number is at least 1, but got {condition}.")
-    return np.sqrt(condition) / (1 + (condition - 1) * np.linspace(0, 1, dimension))
+    return 1 / (1 + (condition - 1) * np.linspace(0, 1, dimension))
 
 
 def _centre(centre: ArrayLike, n: int) -> Float[np.ndarray, " n"]:

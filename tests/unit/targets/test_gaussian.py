@@ -52,7 +52,7 @@ def test_the_sparse_one_is_a_cycle_with_the_spectrum_on_its_diagonal():
     assert isinstance(target.coupling, Sparse)
     assert target.coupling.blocks[0].weights.shape == (12, 3)
     Q, i = precision(target), np.arange(12)
-    np.testing.assert_allclose(np.diag(Q), 3 / (1 + 8 * i / 11), rtol=1e-6)
+    np.testing.assert_allclose(np.diag(Q), 1 / (1 + 8 * i / 11), rtol=1e-6)
     assert {tuple(pair) for pair in np.argwhere(np.triu(Q, 1))} == {(k, k + 1) for k in range(11)} | {(0, 11)}
     assert np.linalg.eigvalsh(Q)[0] > 0
     np.testing.assert_allclose(target.linear, Q @ np.full(12, 1.5), atol=1e-5)
