@@ -56,7 +56,7 @@ class LatticeGaussian(Quadratic):
     ) -> "LatticeGaussian":
         """Q = P diag(lam) P', P a random orthogonal matrix, lam from sqrt(condition) to 1 / sqrt(condition)."""
         P = random_orthogonal(np.random.default_rng(seed), dimension)
-        Q = (P * (np.sqrt(condition) * _spectrum(dimension, condition))) @ P.T
+        Q = (P * (_spectrum(dimension, condition) * np.sqrt(condition))) @ P.T
         return cls.from_matrix((Q + Q.T) / 2, num_levels, centre)
 
     @classmethod
