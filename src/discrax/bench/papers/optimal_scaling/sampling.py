@@ -106,13 +106,18 @@ def _tables(task: str) -> tuple[tuple[Table, ...], ...]:
     its, title = TASKS[task], TITLES[task]
     columns = (its.size_label, "config")
     shared: dict[str, Any] = {"paper": "optimal-scaling", "columns": columns, "derive": best_of_grid}
-    shared["instance_spread"] = lambda labels: instance_spread(
-        task, int(labels[its.size_label]), labels["config"], labels["sampler"]
-    )
+
+    def spread(metric: str) -> Callable[[dict], float]:
+        return lambda labels: instance_spread(
+            task, int(labels[its.size_label]), labels["config"], labels["sampler"], metric
+        )
+
     jump = Table(
-        f"Jump distance, {title}", number=its.first_table, metric="EJD", ours="EJD", notes=JUMP_NOTES, **shared
-    )
+        f"Jump distance, {title}", number=its.first_table, metric="EJD", ours="EJD", notes=JUMP_NOTES,
+        instance_spread=spread("EJD"), **shared,
+    )  # fmt: skip
     of_ess: dict[str, Any] = {"number": its.first_table + 1, "metric": "ESS", **shared}
+    of_ess["instance_spread"] = spread("ESS")
     cut = [str(size) for size, share in zip(its.sizes, its.shares, strict=True) if share < 1]
     notes = (*(note(_LENGTH, f"{_AS_CUT}; {_CUT[task]}", **{its.size_label: size}) for size in cut), *NOTES)
     ess = [Table(f"ESS, {title}", ours="ESS", notes=notes, **of_ess)]
@@ -176,9 +181,14 @@ def _summary_rows(rows: list[Row]) -> list[Row]:
 
 _SUMMARY: dict[str, Any] = {"paper": "optimal-scaling", "number": 1, "columns": ("task", "size")}
 _SUMMARY["derive"] = _summary_rows
-_SUMMARY["instance_spread"] = lambda labels: instance_spread(
-    labels["task"], TASKS[labels["task"]].sizes[1], "C2", labels["sampler"]
-)
+
+
+def _summary_spread(metric: str) -> Callable[[dict], float]:
+    return lambda labels: instance_spread(
+        labels["task"], TASKS[labels["task"]].sizes[1], "C2", labels["sampler"], metric
+    )
+
+
 _SUMMARY_TIMED: dict[str, Any] = {**_SUMMARY, "derive": lambda rows: _summary_rows(_timed(rows))}
 _SWAPPED = note(
     "The printed FHMM row has ESS and seconds swapped for ALBP and GLBP, and the ESS of GWG-1 at LBP-1; see table 12.",
@@ -189,10 +199,12 @@ _SWAPPED = note(
 @suite(
     "optimal-scaling/table01",
     f"medium size, C2, weight t/(t+1): jump distance, ESS, seconds ({how(*TASKS)})",
-    Table("Jump distance", metric="EJD", ours="EJD", notes=JUMP_NOTES, **_SUMMARY),
+    Table(
+        "Jump distance", metric="EJD", ours="EJD", notes=JUMP_NOTES, instance_spread=_summary_spread("EJD"), **_SUMMARY
+    ),
     Table(
         "ESS, of the part of each chain that print fits (its end)", metric="ESS", ours="ESS_shorter",
-        notes=(_SWAPPED, *NOTES), **_SUMMARY,
+        notes=(_SWAPPED, *NOTES), instance_spread=_summary_spread("ESS"), **_SUMMARY,
     ),
     Table(
         "Seconds (G rows are not timed)", metric="time_s", ours="microseconds_per_step", compares=False,
