@@ -79,7 +79,18 @@ def make_document(run_dir: Path) -> Document:
     names = [suite.name for suite in suites]
     names = names if len(names) < 3 else list(dict.fromkeys(name.partition("/")[0] for name in names))
     facts = _facts(run_dir, about, rows, num_missing)
-    return Document(f"Benchmark: {', '.join(names)}", facts, tuple(sections), tuple(failed.values()))
+    title = f"Benchmark: {', '.join(names)}"
+    return Document(title, facts, tuple(sections), tuple(failed.values()), _command(about))
+
+
+def _command(about: dict[str, Any]) -> str:
+    """What would make the suites' own rows of a run."""
+    requests = requests_of(about)
+    size, seeds = about.get("size", Size.DEFAULT), max(each.seeds for each in requests)
+    parts = [*dict.fromkeys(name for each in requests for name in each.suites)]
+    parts += [f"--{size}"] if size != Size.DEFAULT else []
+    parts += [f"--seeds {seeds}"] if seeds > 1 else []
+    return " ".join(["discrax bench run", *parts])
 
 
 def rows_by_suite(planned: Mapping[str, Mapping[str, Cell]], rows: Sequence[Row]) -> dict[str, list[Row]]:
@@ -177,6 +188,7 @@ def _duration(seconds: float) -> str:
 def to_markdown(document: Document) -> str:
     """The same as plain Markdown: ours / print / ratio in each place, and the points of figures."""
     parts = [f"# {document.title}", "\n".join(f"- {name}: {value}" for name, value in document.facts)]
+    parts.append(f"```sh\n{document.command}\n```")
     if document.grids:
         heads = ("table", "metric", "median ratio", *VERDICTS.values(), "too short", "failed", "not run")
         parts += ["## Summary", _HOW, markdown_table(heads, map(_summary, document.grids))]
