@@ -71,7 +71,7 @@ class Document:
     facts: tuple[tuple[str, str], ...]
     sections: tuple[Section, ...]
     failures: tuple[Failure, ...] = field(default=())
-    command: str = ""  # that makes such a run
+    commands: tuple[str, ...] = ()  # that make such a run
 
     @property
     def grids(self) -> list[Grid]:

@@ -1,6 +1,7 @@
 """The report of a run: its tables beside the printed ones and its figures, as one HTML page, as Markdown and as CSV."""
 
 import json
+import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -8,7 +9,7 @@ from textwrap import indent
 from typing import Any
 
 from discrax.bench.execute import store
-from discrax.bench.execute.request import merge, requests_of
+from discrax.bench.execute.request import Request, merge, requests_of
 from discrax.bench.plan.cell import OF_SAMPLER, Cell
 from discrax.bench.plan.printed import canonical
 from discrax.bench.plan.rows import Row, add_facts
@@ -79,18 +80,18 @@ def make_document(run_dir: Path) -> Document:
     names = [suite.name for suite in suites]
     names = names if len(names) < 3 else list(dict.fromkeys(name.partition("/")[0] for name in names))
     facts = _facts(run_dir, about, rows, num_missing)
-    title = f"Benchmark: {', '.join(names)}"
-    return Document(title, facts, tuple(sections), tuple(failed.values()), _command(about))
+    title, commands = f"Benchmark: {', '.join(names)}", tuple(dict.fromkeys(map(_command, requests_of(about))))
+    return Document(title, facts, tuple(sections), tuple(failed.values()), commands)
 
 
-def _command(about: dict[str, Any]) -> str:
-    """What would make the suites' own rows of a run."""
-    requests = requests_of(about)
-    size, seeds = about.get("size", Size.DEFAULT), max(each.seeds for each in requests)
-    parts = [*dict.fromkeys(name for each in requests for name in each.suites)]
-    parts += [f"--{size}"] if size != Size.DEFAULT else []
-    parts += [f"--seeds {seeds}"] if seeds > 1 else []
-    return " ".join(["discrax bench run", *parts])
+def _command(request: Request) -> str:
+    """What makes the suites' own rows of a request."""
+    parts = ["discrax bench run", *request.suites]
+    parts += [f"--{request.size}"] if request.size is not Size.DEFAULT else []
+    parts += ["--only", *map(shlex.quote, request.only)] if request.only else []
+    parts += ["--set", *(f"{name}={value}" for name, value in request.budget)] if request.budget else []
+    parts += [f"--seeds {request.seeds}"] if request.seeds > 1 else []
+    return " ".join(parts)
 
 
 def rows_by_suite(planned: Mapping[str, Mapping[str, Cell]], rows: Sequence[Row]) -> dict[str, list[Row]]:
@@ -188,7 +189,7 @@ def _duration(seconds: float) -> str:
 def to_markdown(document: Document) -> str:
     """The same as plain Markdown: ours / print / ratio in each place, and the points of figures."""
     parts = [f"# {document.title}", "\n".join(f"- {name}: {value}" for name, value in document.facts)]
-    parts.append(f"```sh\n{document.command}\n```")
+    parts.append("\n".join(("```sh", *document.commands, "```")))
     if document.grids:
         heads = ("table", "metric", "median ratio", *VERDICTS.values(), "too short", "failed", "not run")
         parts += ["## Summary", _HOW, markdown_table(heads, map(_summary, document.grids))]
