@@ -40,6 +40,7 @@ from discrax.bench.plan.measure import (
 )
 from discrax.problems import Partition, Problem
 from discrax.sampling.fingerprint import digest, surroundings
+from discrax.sampling.run import work_per_step
 from discrax.solving import Solution, searches, solve_many
 from discrax.solving.engine import Report
 from discrax.solving.folder import read_best
@@ -87,9 +88,8 @@ def automatic() -> str:
 def _folder(cell: Cell, search: searches.Search) -> Path | None:
     """Where a search that takes long keeps its chains. Those of another kind of device would not go on bit for bit."""
     problems, folder, budget = input_of(cell.target).problems, folder_of_cell(), cell.budget
-    spaces = [problem.space for problem in problems]
-    sizes = [space.num_sites * (1 if space.has_two_levels else space.num_levels) for space in spaces]
-    is_long = budget.num_samples * budget.num_chains * sum(sizes) >= _LONG.get(jax.default_backend(), _LONG_ELSEWHERE)
+    work = budget.num_samples * sum(work_per_step(problem.target, budget.num_chains) for problem in problems)
+    is_long = work >= _LONG.get(jax.default_backend(), _LONG_ELSEWHERE)
     if folder is None or not is_long or not all(map(search.can_go_on, problems)):
         return None
     return folder / digest(surroundings())

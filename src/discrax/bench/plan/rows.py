@@ -11,6 +11,7 @@ Row = dict[str, Any]
 Item = TypeVar("Item")
 Place = TypeVar("Place")
 Derive = Callable[[list[Row]], list[Row]]
+OF_SECONDS = ("time_s", "microseconds_per_step", "ESS_t", "ESS_all_t", "ESS_chain_t")  # metrics that need a clock
 
 
 def group_by(items: Iterable[Item], place: Callable[[Item], Place]) -> dict[Place, list[Item]]:

@@ -27,7 +27,7 @@ from typing import Any
 
 from discrax.bench.plan.cell import OF_SAMPLER
 from discrax.bench.plan.printed import NOT_LABELS, canonical, match_printed, printed_rows
-from discrax.bench.plan.rows import Row, group_by, mean_of, reference_std
+from discrax.bench.plan.rows import OF_SECONDS, Row, group_by, mean_of, reference_std
 from discrax.bench.plan.suite import Note, Table
 
 BEYOND_CHANCE = 2.0  # standard errors of a difference
@@ -38,8 +38,6 @@ VERDICTS = {
     "unexplained": "outside, unexplained",
     "no error": "no error known",
 }
-
-_OF_SECONDS = ("time_s", "microseconds_per_step", "ESS_t", "ESS_all_t", "ESS_chain_t")  # metrics
 
 _OUTSIDE = ("tested", "chance", "unexplained")  # verdicts
 _FEWEST, _UNLIKELY = 20, 0.05  # numbers that tell chance from more, and how probable chance must be
@@ -136,7 +134,7 @@ def make_grid(table: Table, rows: Sequence[Row]) -> Grid:
     ours = [row for row in rows if _belongs(row, table, print_rows, print_names)]
     found = _by_place(ours, heads, table.columns)
     devices = {row.get("device") for row in ours if row["status"] == "ok"}
-    is_by_device = table.ours in _OF_SECONDS and len(devices) > 1
+    is_by_device = table.ours in OF_SECONDS and len(devices) > 1
     extra = _extra_labels(found.values(), {*heads, *table.columns, *print_names})
 
     lines: dict[Key, tuple[str, ...]] = {}  # keys in the order of print, then ours, with the text that is shown
@@ -239,11 +237,11 @@ def _entry(
 
     factor = 1.0 if table.factor is None else table.factor(dict(labels))
     mean = mean_of(found)
-    if is_by_device:
-        printed["device"] = ", ".join(sorted({row.get("device") or "unknown" for row in found}))
     ours = factor * mean.value
     std, error = (None if each is None else factor * each for each in (mean.std, mean.error))
     known: dict[str, Any] = {"ours": ours, "std": std, "error": error, "seeds": mean.count, **printed}
+    if is_by_device:
+        known["device"] = ", ".join(sorted({row.get("device") or "unknown" for row in found}))
     known["ratio"] = _ratio(ours, printed.get("paper"), table.smaller_is_better)
     if mean.times is not None:
         return Entry("too short", times=mean.times, **known)

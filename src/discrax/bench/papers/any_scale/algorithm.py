@@ -19,6 +19,7 @@ from discrax.bench.experiments.ess import ess_numbers, length_numbers, mix, move
 from discrax.bench.papers.rules import PaperProbes
 from discrax.bench.plan.cell import Cell
 from discrax.bench.plan.measure import Measured, Number, Timing, experiment, kernel_of, target_of
+from discrax.bench.plan.rows import OF_SECONDS
 from discrax.core.observers import Draws, Stats
 from discrax.core.programs import compiled
 from discrax.curvature.hessian import MoveSums
@@ -26,8 +27,6 @@ from discrax.samplers.gaussian_auxiliary import AnyScale
 from discrax.sampling import Result
 from discrax.sampling.phase import keep_each
 from discrax.sampling.run import Run
-
-_BY_SECONDS = ("ESS_t", "ESS_all_t", "ESS_chain_t", "time_s", "microseconds_per_step")
 
 
 @experiment
@@ -40,7 +39,7 @@ def adapted_throughout(cell: Cell, per_chain: bool = False) -> Measured:
     result = drawn(run.begin_tuning([PaperProbes()], budget.num_samples), budget.num_samples)
     found = mix(result, result.kept, "first_negative")
     numbers = movement(cell, result) + ess_numbers(result, found, per_chain) + length_numbers(found)
-    numbers = [each for each in numbers if each.metric not in _BY_SECONDS] + more
+    numbers = [each for each in numbers if each.metric not in OF_SECONDS] + more
     numbers += [Number(name, value) for name, value in result.report.chosen.items()]
     return numbers, Timing(result.seconds, warm - begin, result.compile_seconds)
 
