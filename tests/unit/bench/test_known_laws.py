@@ -3,11 +3,15 @@
 import math
 from itertools import product
 
+import jax
 import numpy as np
 import pytest
 
+import discrax as dx
 from discrax.bench.execute import cells as measure
 from discrax.bench.papers.enhanced_gradient_mcmc import errors, sampling
+from discrax.bench.papers.enhanced_gradient_mcmc.kernels import PrintedPAVG, near_level_eleven
+from discrax.bench.papers.rules import GammaRule
 from discrax.bench.plan.cell import Budget, Cell, call
 from discrax.bench.plan.printed import printed_rows
 from discrax.bench.plan.suite import Size
@@ -20,6 +24,23 @@ ERRORS = "discrax.bench.papers.enhanced_gradient_mcmc.errors"
 
 def cubic(name, measured, budget, strength=0.3):
     return sampling._cubic(name, strength, "t", budget, measured)
+
+
+def test_pavg_as_printed_changes_its_step_once_it_has_its_matrix():
+    target, kernel = dx.targets.PolynomialMixture.poly4(), PrintedPAVG(first_step=0.02, step_size=0.06)
+    assert not kernel.is_prepared
+    assert kernel.knobs(target) == {}  # so that nothing tunes the burn-in
+
+    def run(kernel, **how):
+        shared = {"num_chains": 8, "init": near_level_eleven(target, 0, 8), "progress": False}
+        return dx.sample(jax.random.key(0), target, kernel, **shared, **how)
+
+    adapted = {"num_warmup": 900, "num_samples": 20, "adaptation": GammaRule(window=50), "keep_warmup": True}
+    result, still = run(kernel, **adapted), run(dx.samplers.avg(0.02), num_warmup=0, num_samples=300)
+    assert float(result.kernel.step_size) == pytest.approx(0.06)
+    assert set(result.report.chosen) == {"gamma"}
+    burn_in = np.asarray(result.warmup_stats["jump"])[:, :300]
+    assert burn_in.mean() == pytest.approx(still.stats["jump"].mean(), rel=0.1)  # at 0.06 it is a third of this
 
 
 def test_equal_seconds_end_with_the_fastest_sampler():

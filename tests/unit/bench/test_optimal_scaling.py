@@ -90,6 +90,16 @@ def test_a_table_says_how_long_its_chains_are():
     assert make_grid(table, [row for row in found if row["metric"] == "EJD"]).lengths == ()
 
 
+def test_seconds_are_of_rows_that_are_timed():
+    (seconds,) = find("optimal-scaling/table07")[0].exhibits
+    timed = replace(bernoulli("RWM-1"), is_timed=True)
+    best_of_rates = labelled("GRWM", "", task="bernoulli", N="100", config="C1", rate="0.25")
+    made = [row for of in (timed, best_of_rates) for row in rows({"microseconds_per_step": 100.0}, of)]
+    shown = make_grid(seconds, made)
+    assert entry(shown, ("RWM-1", ""), "100", "C1").ours == pytest.approx(100e-6 * 5_000)
+    assert entry(shown, ("GRWM", ""), "100", "C1").status == "missing"
+
+
 def test_one_random_instance_has_the_error_of_being_one():
     """By theory tuned walks differ by 3 % between draws of 800 probabilities, and single flips of LBP not at all."""
     assert jump_spread(800, "C2", "ARWM") == pytest.approx(0.031, abs=0.006)
