@@ -34,9 +34,11 @@ HEADS = {
     "no error": "no error known",
     "too short": "chains too short",
     "failed": "failed",
+    "quoted": "quoted from others",
     "missing": "not run",
 }
-ORDER = ("within", "unexplained", "chance", "tested", "no error", "too short", "failed", "missing")  # what counts first
+# What counts first.
+ORDER = ("within", "unexplained", "chance", "tested", "no error", "too short", "failed", "quoted", "missing")
 
 
 def standings() -> dict[tuple, str]:

@@ -49,6 +49,13 @@ def test_a_failed_cell_keeps_its_error():
     assert (found.status, found.failure, found.ours, found.paper) == ("failed", "ValueError: no.", None, 3.85)
 
 
+def test_what_a_paper_quotes_from_others_is_not_missing():
+    grid = make_grid(Table("Circuits", "sgdld", 2, "relative_error", "relative_error", ("num_axc_units",)), [])
+    found = {line.head[0]: {each.status for each in line.entries} for line in grid.lines}
+    assert found["RL"] == found["AFF"] == {"quoted"}
+    assert found["SGDLD"] == found["SGDLD-noC"] == {"missing"}
+
+
 def test_seconds_are_shown_and_not_judged():
     grid = make_grid(SECONDS, rows({"time_s": (0.6, 0.01)}, bernoulli("RWM-1")))
     found = entry(grid, ("RWM-1", ""), "100", "C1")

@@ -39,6 +39,7 @@ VERDICTS = {
     "no error": "no error known",
 }
 
+_QUOTED = "quoted"  # begins the note of a number that a paper has from others
 _OUTSIDE = ("tested", "chance", "unexplained")  # verdicts
 _FEWEST, _UNLIKELY = 20, 0.05  # numbers that tell chance from more, and how probable chance must be
 
@@ -49,7 +50,7 @@ Key = tuple[float | str, ...]
 class Entry:
     """One place of a grid."""
 
-    status: str = "missing"  # or "ok", "too short", "failed"
+    status: str = "missing"  # or "ok", "too short", "failed", "quoted": not measured by the paper itself, nor here
     ours: float | None = None
     std: float | None = None
     error: float | None = None  # standard error of ours
@@ -112,7 +113,7 @@ class Grid:
         return median(self.ratios) if self.ratios else None
 
     def count(self, status: str) -> int:
-        """How many places are "ok", "too short", "failed" or "missing"."""
+        """How many places are "ok", "too short", "failed", "quoted" or "missing"."""
         return sum(entry.status == status for entry in self.entries)
 
     def count_verdict(self, verdict: str) -> int | None:
@@ -233,7 +234,8 @@ def _entry(
     found = [row for row in newest.values() if row["status"] == "ok" and row["value"] is not None]
     if not found:
         failures = [row["error"] for row in newest.values() if row["status"] == "failed"]
-        return Entry("failed" if failures else "missing", failure=next(iter(failures), None), **printed)
+        absent = "quoted" if reference and reference["note"].startswith(_QUOTED) else "missing"
+        return Entry("failed" if failures else absent, failure=next(iter(failures), None), **printed)
 
     factor = 1.0 if table.factor is None else table.factor(dict(labels))
     mean = mean_of(found)

@@ -247,7 +247,8 @@ def _column(grid: Grid, column: Sequence[str]) -> str:
 def _place(entry: Entry) -> str:
     if entry.ours is None:
         printed = f" / {number_text(entry.paper)}" if entry.paper is not None else ""
-        return ("failed" if entry.status == "failed" else "-") + printed
+        said = " quoted" if entry.status == "quoted" else ""
+        return ("failed" if entry.status == "failed" else "-") + printed + said
     text = value_text(entry.ours, entry.error)
     if entry.paper is not None:
         text += f" / {number_text(entry.paper)}" + (f" / {ratio_text(entry.ratio)}" if entry.ratio is not None else "")
