@@ -102,7 +102,7 @@ _ON_THE_WAY = (
     "(sigma, alpha) that ends at (infinity, 1)."
 )
 _BETWEEN = (
-    "at that end, with (sigma, alpha) by probes, it has 63.4 +- 0.9, between references 6.1; print, 45.2, lies between"
+    "at that end, with (sigma, alpha) by probes, it has 63.9 +- 0.4, between references 3.9; print, 45.2, lies between"
 )
 _TIES = (
     "Many D have the least largest eigenvalue, and print does not say which one it takes; the row has whichever comes."
@@ -116,15 +116,15 @@ _AT_THE_END = {
 # the same of AB-shift and AB-trace on the sparse one, and of AB-max with the D of least trace; +- of chains, and of
 # references, of which print has one
 _AT_THE_END_OF_SPARSE = {
-    ("AB-shift", "2"): "with (sigma, alpha) by probes it has 643 +- 4, between references 53 (print 545)",
-    ("AB-shift", "10"): "with (sigma, alpha) by probes it has 172 +- 2, between references 15 (print 154)",
-    ("AB-trace", "2"): "with (sigma, alpha) by probes it has 1,113 +- 5, between references 102 (print 917)",
-    ("AB-trace", "10"): "with (sigma, alpha) by probes it has 1,110 +- 8, between references 105 (print 1,228)",
-    ("AB-trace", "50"): "with (sigma, alpha) by probes it has 1,473 +- 8, between references 97 (print 1,418)",
+    ("AB-shift", "2"): "with (sigma, alpha) by probes it has 644 +- 2, between references 48 (print 545)",
+    ("AB-shift", "10"): "with (sigma, alpha) by probes it has 178.1 +- 0.7, between references 12 (print 154)",
+    ("AB-trace", "2"): "with (sigma, alpha) by probes it has 1,113 +- 2, between references 107 (print 917)",
+    ("AB-trace", "10"): "with (sigma, alpha) by probes it has 1,114 +- 2, between references 99 (print 1,228)",
+    ("AB-trace", "50"): "with (sigma, alpha) by probes it has 1,483 +- 2, between references 93 (print 1,418)",
 }
 _WITH_LEAST_TRACE = {
-    "2": "with that of least trace, and probes, it has 1,108 +- 7; print, 680, lies between",
-    "10": "with that of least trace, and probes, it has 1,102 +- 7; print, 475, lies between",
+    "2": "with that of least trace, and probes, it has 1,100 +- 2; print, 680, lies between",
+    "10": "with that of least trace, and probes, it has 1,111 +- 2; print, 475, lies between",
 }
 _REFERENCE = (
     "Print has one reference state and does not say whether the grid has an edge; its samplers are here as much below "
