@@ -32,7 +32,7 @@ def measure(cell: Cell) -> tuple[float, float]:
     """ESS per 10,000 queries and its relative error over chains."""
     rows = {row["metric"]: row for row in run_cell(cell)}
     if "ESS_n" not in rows:
-        raise RuntimeError(str([*rows.values()][0]["error"]))
+        raise RuntimeError(str(next(iter(rows.values()))["error"]))
     return rows["ESS_n"]["value"], rows["ESS_relative_error"]["value"]
 
 
@@ -49,8 +49,8 @@ def main() -> None:
             values, errors = np.array([measure(instance(cell, seed)) for seed in SEEDS]).T
             spread, noise = values.std(ddof=1) / values.mean(), np.sqrt(np.mean(errors**2))
             found = " ".join(f"{value:.4g}" for value in values)
-            print(f"{task} L={condition} {name}: {values.mean():.4g}, spread {spread:.3f} (noise {noise:.3f}) of {found}",
-                  flush=True)  # fmt: skip
+            about = f"{values.mean():.4g}, spread {spread:.3f} (noise {noise:.3f}) of {found}"
+            print(f"{task} L={condition} {name}: {about}", flush=True)
 
 
 if __name__ == "__main__":

@@ -3,11 +3,13 @@
     python benchmarks/step_searches.py ordinal-poly4 NCG --before 5000
     python benchmarks/step_searches.py ordinal-poly2 PAVG --before 10000 --chains 100 --seed 1
     python benchmarks/step_searches.py ising-lattice NCG --half
+    python benchmarks/step_searches.py bayesian-regression AVG --chains 100 --instance 3
 
 The search of the suite, with other chains or seeds; with more steps `--before` those that count (of PAVG they tune
-gamma, and there are a thousand by default; others go on from the first states, and there are none); and with `--half`
-of the lattice's couplings, for the text has f = s'Js / 2 where the appendix and the released code have s'Js. What is
-printed is the mean jump of every value that was tried, and its standard error.
+gamma, and there are a thousand by default; others go on from the first states, and there are none); with `--half` of
+the lattice's couplings, for the text has f = s'Js / 2 where the appendix and the released code have s'Js; and with
+`--instance`, the seed of the data of the regression, which are random. What is printed is the mean jump of every value
+that was tried, and its standard error.
 """
 
 import argparse
@@ -32,6 +34,8 @@ def changed(cell: Cell, asked: argparse.Namespace) -> Cell:
     arguments = dict(cell.measure.arguments) | ({} if asked.before is None else {"num_before": asked.before})
     budget = replace(cell.budget, num_chains=asked.chains or cell.budget.num_chains)
     target = call(f"{__file__}:half_lattice") if asked.half else cell.target
+    if asked.instance is not None:
+        target = call(cell.target.address, seed=asked.instance)
     return replace(
         cell, seed=asked.seed, target=target, budget=budget,
         measure=Call(cell.measure.address, tuple(arguments.items())),
@@ -46,6 +50,7 @@ def main() -> None:
     parser.add_argument("--chains", type=int)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--half", action="store_true")
+    parser.add_argument("--instance", type=int)
     asked = parser.parse_args()
     cells = {f"{cell.label('experiment')} {cell.label('sampler')}": cell for cell in table04.cells(Size.DEFAULT)}
     wanted = f"{asked.experiment} {asked.sampler}"
