@@ -48,6 +48,7 @@ from discrax.learn.updates import CURVES, Progress, Settings, run_updates, train
 from discrax.sampling.progress import ProgressBar
 
 _LEAST_GAP = 100.0
+_ANSWER = 5.0  # seconds that a signal waits for an answer, where an update takes less
 
 
 class Trained(NamedTuple):
@@ -193,34 +194,37 @@ def _train(
 ) -> Trained:
     curves = [] if folder is None else folder.curves()
     stopped, begin = None, time.perf_counter() - (curves[-1]["seconds"] if curves else 0.0)
+    at_once = 1  # updates, until it is known how long one takes
+
+    def run(state: Progress, length: int) -> tuple[Progress, dict[str, np.ndarray]]:
+        arguments = (key, state, rows, adapter, jnp.asarray(length, jnp.int32))
+        if settings.devices is not None:
+            arguments = settings.devices.place(arguments)
+        program, _ = compiled(run_updates, arguments, {"most": plan.every, "settings": settings})
+        after, recorded = bring_home(jax.block_until_ready(program(arguments)))
+        return after, {name: np.asarray(values)[:length] for name, values in recorded.items()}
+
     try:
         with ProgressBar(
             "training", plan.num_updates, plan.progress, done=int(state.update), numbers="compiling"
         ) as bar:
             while int(state.update) < plan.num_updates and not interrupts.requested and stopped is None:
-                length = min(plan.every, plan.num_updates - int(state.update))
-                state = state._replace(kernel=state.kernel.prepare(state.model, tuning=True)[0])
-                arguments = (key, state, rows, adapter, jnp.asarray(length, jnp.int32))
-                try:
-                    if settings.devices is not None:
-                        arguments = settings.devices.place(arguments)
-                    program, _ = compiled(run_updates, arguments, {"most": plan.every, "settings": settings})
-                    after, recorded = bring_home(jax.block_until_ready(program(arguments)))
-                except KeyboardInterrupt:  # the second signal
-                    interrupts.requested = True
-                    break
-                recorded = {name: np.asarray(values)[:length] for name, values in recorded.items()}
-                stopped = _divergence(recorded, int(state.update), plan.largest_gap)
-                if stopped is None:
+                done = int(state.update)
+                if done % plan.every == 0:  # only there, so that training that goes on is what it would have been
+                    state = state._replace(kernel=state.kernel.prepare(state.model, tuning=True)[0])
+                length = min(plan.every - done % plan.every, plan.num_updates - done)
+                after, recorded, stopped, at_once = _in_pieces(
+                    run, state, length, at_once, plan.largest_gap, interrupts
+                )
+                if stopped is None and recorded:
                     state, means = after, {name: float(values.mean()) for name, values in recorded.items()}
                     curves.append({"update": int(state.update), "seconds": time.perf_counter() - begin} | means)
                     bar.show(
-                        length,
+                        int(state.update) - done,
                         f"gap {means['gap']:.3g}  acceptance {means['acceptance']:.2f}  jump {means['jump']:.3g}  "
                         f"gradient {means['gradient_norm']:.3g}",
                     )
-                    is_due = int(state.update) // plan.save_every != (int(state.update) - length) // plan.save_every
-                    if folder is not None and is_due:
+                    if folder is not None and int(state.update) // plan.save_every != done // plan.save_every:
                         folder.save(state, curves)
         if interrupts.requested:
             stopped = f"Training was interrupted after {int(state.update):,} updates."
@@ -237,6 +241,34 @@ def _train(
     ema = eqx.combine(state.average, eqx.filter(model, trained_spec(model, settings.trains), inverse=True))
     columns = {name: np.array([row[name] for row in curves]) for name in ("update", "seconds", *CURVES)}
     return Trained(model, ema, state.kernel, buffer, columns, num_updates, stopped, interrupts.requested)
+
+
+def _in_pieces(
+    run: Callable[[Progress, int], tuple[Progress, dict[str, np.ndarray]]],
+    state: Progress,
+    length: int,
+    at_once: int,
+    largest_gap: float,
+    interrupts: Interrupts,
+) -> tuple[Progress, dict[str, np.ndarray], str | None, int]:
+    """So many updates, and what was recorded, in pieces of `_ANSWER` seconds, between which signals are heard.
+
+    Also why training cannot go on, if so, and how many updates such a piece is.
+    """
+    parts, stopped, left = [], None, length
+    while left > 0 and not interrupts.requested and stopped is None:
+        piece, begin = min(left, at_once), time.perf_counter()
+        try:
+            state, recorded = run(state, piece)
+        except KeyboardInterrupt:  # the second signal
+            interrupts.requested = True
+            break
+        stopped = _divergence(recorded, int(state.update) - piece, largest_gap)
+        at_once = max(1, int(_ANSWER * piece / (time.perf_counter() - begin)))
+        parts.append(recorded)
+        left -= piece
+    joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]} if parts else {}
+    return state, joined, stopped, at_once
 
 
 def _divergence(recorded: dict[str, np.ndarray], update: int, most: float) -> str | None:

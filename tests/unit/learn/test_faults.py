@@ -81,6 +81,24 @@ def test_a_signal_keeps_what_was_learnt(tmp_path, signalled, undisturbed, number
     assert same(resumed, undisturbed)
 
 
+def test_a_signal_is_heard_between_two_reports(tmp_path, monkeypatch, undisturbed):
+    made, judge = [], training._divergence
+
+    def judge_and_signal(recorded, update, most):
+        made.append(len(recorded["gap"]))
+        if update == 1:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return judge(recorded, update, most)
+
+    monkeypatch.setattr(training, "_ANSWER", 0.0)  # every update is a piece of its own
+    monkeypatch.setattr(training, "_divergence", judge_and_signal)
+    stopped = pcd(KEY, MODEL, DATA, out=tmp_path, **SETTINGS)
+    assert (stopped.is_interrupted, stopped.num_updates, made) == (True, 2, [1, 1])
+    resumed = pcd(KEY, MODEL, DATA, out=tmp_path, resume=True, **SETTINGS)
+    assert resumed.curves["update"].tolist() == [2, 4, 8]
+    assert same(resumed, undisturbed)
+
+
 EVERY = [4, pytest.param(1, marks=pytest.mark.slow)]  # so many writes apart
 
 
