@@ -99,6 +99,21 @@ def test_a_signal_is_heard_between_two_reports(tmp_path, monkeypatch, undisturbe
     assert same(resumed, undisturbed)
 
 
+def test_a_kernel_is_prepared_at_reports_alone(tmp_path, monkeypatch):
+    """There a path kernel gets room for longer paths: elsewhere, training that goes on would be another."""
+    prepared = []
+
+    def prepare(self, target, **_):
+        prepared.append(self)
+        return self, None
+
+    monkeypatch.setattr(type(samplers.rwm()), "prepare", prepare)
+    pcd(KEY, MODEL, DATA, out=tmp_path, **(SETTINGS | {"num_updates": 2}))
+    assert len(prepared) == 1 + 1  # before all, and at the first update
+    pcd(KEY, MODEL, DATA, out=tmp_path, resume=True, **SETTINGS)
+    assert len(prepared) == 2 + 1 + 1  # before all, and at the fifth
+
+
 EVERY = [4, pytest.param(1, marks=pytest.mark.slow)]  # so many writes apart
 
 

@@ -113,11 +113,8 @@ class Grid:
         return median(self.ratios) if self.ratios else None
 
     def count(self, status: str) -> int:
-        """How many places are "ok", "too short", "failed", "quoted" or "missing"; beside print missing are its own."""
-        places = [entry for entry in self.entries if entry.status == status]
-        if status == "missing" and self.has_print:
-            return sum(entry.paper is not None for entry in places)
-        return len(places)
+        """How many places are "ok", "too short", "failed", "quoted" or "missing"."""
+        return sum(entry.status == status for entry in self.entries)
 
     def count_verdict(self, verdict: str) -> int | None:
         """How many places have one of VERDICTS; None where nothing is judged."""

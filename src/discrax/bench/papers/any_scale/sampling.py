@@ -100,7 +100,7 @@ _RIDGE = (
 _TIES = (
     "Many D have the least largest eigenvalue, and print does not say which one it takes; the row has whichever comes."
 )
-# By benchmarks/algorithm3.py --begin 100 0.95
+# By benchmarks/lattice_rows.py --chains 10 --begin 100 0.95
 _BEGUN_ABOVE = {
     ("rotation-gaussian", "AB-shift", "2"): "1,096 +- 3.2, between references 40.2 (print 1,182)",
     ("rotation-gaussian", "AB-shift", "10"): "199.6 +- 0.6, between references 10.4 (print 196.9)",
@@ -123,7 +123,7 @@ _WITH_LEAST_TRACE = {
     "10": "with that of least trace, and probes, it has 1,111 +- 2; print, 475, lies between",
 }
 _WITH_MOST_TRACE = (
-    "with that of most trace (benchmarks/lattice_ties.py) it has 144.1 +- 0.5, and references differ by 5 % (print 133)"
+    "with that of most trace (benchmarks/lattice_rows.py) it has 144.1 +- 0.5, and references differ by 5 % (print 133)"
 )
 _REFERENCE = (
     "Print has one reference state and does not say whether the grid has an edge; its samplers are here as much below "
@@ -201,7 +201,7 @@ def _rename_dlp(rows: list[Row]) -> list[Row]:
 
 
 # How much the ESS differs between eight instances, at L = 2, 10 and 50, as a part of their mean, without the error of
-# the chains: benchmarks/lattice_instances.py
+# the chains: benchmarks/lattice_rows.py
 _BETWEEN_INSTANCES = {
     ("sparse-gaussian", "RW"): (0.026, 0.041, 0.0),
     ("sparse-gaussian", "DLP"): (0.050, 0.051, 0.040),

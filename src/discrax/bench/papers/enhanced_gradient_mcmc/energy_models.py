@@ -165,8 +165,12 @@ def _learnt_again(name: str, K: int, seed: int, size: Size, truth: int | None = 
     is_quick = size is Size.QUICK
     updates, rate = (10, 1e-3) if is_quick else (_UPDATES, 3e-4)
     return Cell(
-        labels=(("task", "conv-ebm-usps-pcd"), ("K", str(K)), ("sampler", f"{name}, another truth" if truth else name)),
-        target=call(f"{_NETWORK}:convolutional", **(TRUTH[size] | ({"seed": truth} if truth else {}))),
+        labels=(
+            ("task", "conv-ebm-usps-pcd"),
+            ("K", str(K)),
+            ("sampler", name if truth is None else f"{name}, another truth"),
+        ),
+        target=call(f"{_NETWORK}:convolutional", **(TRUTH[size] | ({} if truth is None else {"seed": truth}))),
         sampler=sampler,
         adaptation=adaptation,
         budget=Budget(_BATCH, 0, updates, _steps(name, K)),
@@ -184,7 +188,7 @@ def _convolutional(size: Size) -> Iterator[Cell]:
 
 
 def _of_another_truth(size: Size) -> Iterator[Cell]:
-    """Print's rows once more, to tell what is the truth's; at the quick size they would all be of no truth."""
+    """Print's rows once more, to tell what is the truth's; at the quick size no network is trained enough to be one."""
     if size is not Size.QUICK:
         for K in (5, 10, 15):
             for name in _CONV_SAMPLERS:

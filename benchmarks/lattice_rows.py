@@ -1,0 +1,126 @@
+"""Why rows of tables 4 and 5 of "Any-scale balanced samplers" differ from print: the rows with one thing changed.
+
+    python benchmarks/lattice_rows.py sparse RW DLP DLP-trace --instances 8            (half an hour on two cores)
+    python benchmarks/lattice_rows.py sparse AB-max --conditions 50 --most-trace
+    python benchmarks/lattice_rows.py rotation AB-shift AB-max AB-trace --chains 10 --begin 100 0.95
+    python benchmarks/lattice_rows.py rotation AB-shift --conditions 2 --chains 10 --times 5
+
+A row is run as the suite runs it, with fewer chains, and shown as its ESS per 10,000 queries.
+
+- `--instances`: the rotation, and the couplings of the sparse one, are random, and print has one instance of each. How
+  much the ESS differs between those of so many other seeds, as a part of the mean, and what of that is the chains'.
+- `--most-trace`: many D have the least lambda_max(W + D), and print does not say which one its solver ends with. The
+  suite's AB-max has whichever comes; this is the D of most trace among them, to the tolerance of the library's.
+- `--begin`: Algorithm 3 goes on from this (sigma, alpha) after the burn-in, in place of where the burn-in, whose W and
+  D are 0, has brought them. `--times`: it makes as many times the steps.
+"""
+
+import argparse
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import Any
+from unittest.mock import patch
+
+import jax.numpy as jnp
+import numpy as np
+
+from discrax.bench.execute.cells import run_cell
+from discrax.bench.papers.any_scale import algorithm, sampling
+from discrax.bench.plan.cell import Cell, call
+from discrax.bench.plan.measure import Number
+from discrax.bench.plan.suite import Size
+from discrax.curvature import build
+from discrax.curvature.diagonal import Diagonal, check_and_scale, report
+from discrax.curvature.matrices import Solution
+from discrax.curvature.norm import feasible, price_of_trace
+from discrax.curvature.semidefinite import solve_by_clarabel
+from discrax.sampling.run import Run
+
+_TOLERANCE = 1e-3
+
+
+def of_most_trace(W: np.ndarray) -> Diagonal:
+    """Minimises lambda less a price times tr D, at a price that costs less of lambda than the tolerance."""
+    W, scale = check_and_scale(W)
+    least = solve_by_clarabel(W, np.append(np.zeros(len(W)), 1.0))[0][-1]
+    price = price_of_trace(W, _TOLERANCE)
+    while True:
+        D = solve_by_clarabel(W, np.append(np.full(len(W), -price), 1.0))[0][:-1]
+        values, objective = feasible(W, D)
+        if objective <= (1 + _TOLERANCE) * least:
+            return report(Solution(values, objective, least, 1), "norm", "sdp", scale, 1.0, 0.0)
+        price /= 3
+
+
+def ending_at(burn_in: Callable[..., tuple[Run, list[Number]]], sigma: float, alpha: float) -> Callable[..., Any]:
+    """The burn-in, and then (sigma, alpha) set."""
+
+    def changed(run: Run, num_steps: int) -> tuple[Run, list[Number]]:
+        run, numbers = burn_in(run, num_steps)
+        knobs = {"sigma": jnp.float32(sigma), "alpha": jnp.float32(alpha)}
+        return run.with_kernels([kernel.with_knobs(**knobs) for kernel in run.kernels]), numbers
+
+    return changed
+
+
+def instance(cell: Cell, seed: int) -> Cell:
+    """The cell on the target of another seed."""
+    return replace(cell, seed=seed, target=call(cell.target.address, **(dict(cell.target.arguments) | {"seed": seed})))
+
+
+def measure(cell: Cell) -> dict[str, float]:
+    """The numbers of a cell by their metrics."""
+    rows = run_cell(cell)
+    if rows[0]["status"] != "ok":
+        raise SystemExit(f"{cell.name}: {rows[0]['error']}")
+    return {row["metric"]: row["value"] for row in rows}
+
+
+def about(found: dict[str, float]) -> str:
+    """The ESS of a row with its errors, and the scale it ended with."""
+    ess, of_step = found["ESS_n"], found["ESS_per_step"]
+    text = f"{ess:.4g} +- {ess * found['ESS_relative_error']:.2g}"
+    text += f", between references {ess * found['ESS_reference_std'] / of_step:.2g}"
+    return text + (f", (sigma, alpha) = ({found['sigma']:.3g}, {found['alpha']:.3g})" if "sigma" in found else "")
+
+
+def about_instances(found: Sequence[dict[str, float]]) -> str:
+    """The mean of rows, how much they differ, and how much of that is the error of their chains."""
+    values, errors = (np.array([each[name] for each in found]) for name in ("ESS_n", "ESS_relative_error"))
+    spread, noise = values.std(ddof=1) / values.mean(), np.sqrt(np.mean(errors**2))
+    return f"{values.mean():.4g}, spread {spread:.3f} (noise {noise:.3f}) of {' '.join(f'{v:.4g}' for v in values)}"
+
+
+def main() -> None:
+    """A line for each condition number and sampler."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("task", choices=("sparse", "rotation"))
+    parser.add_argument("samplers", nargs="+", choices=sampling.printed_rows(ordinal=True))
+    parser.add_argument("--conditions", nargs="+", choices=sampling.CONDITIONS, default=sampling.CONDITIONS)
+    parser.add_argument("--chains", type=int, default=20)
+    parser.add_argument("--times", type=int, default=1)
+    parser.add_argument("--instances", type=int, default=0)
+    parser.add_argument("--begin", type=float, nargs=2, metavar=("SIGMA", "ALPHA"))
+    parser.add_argument("--most-trace", action="store_true")
+    asked = parser.parse_args()
+    with ExitStack() as changes:
+        if asked.begin is not None:
+            changes.enter_context(patch.object(algorithm, "burn_in", ending_at(algorithm.burn_in, *asked.begin)))
+        if asked.most_trace:
+            changes.enter_context(patch.dict(build.RULES, {"max, any": of_most_trace}))
+        for condition in asked.conditions:
+            cells = sampling.quadratic(f"{asked.task}-gaussian", condition, Size.DEFAULT)
+            for cell in [cell for cell in cells if cell.label("sampler") in asked.samplers]:
+                budget = replace(cell.budget, num_chains=asked.chains)
+                budget = replace(budget, num_samples=asked.times * budget.num_samples)
+                made = replace(cell, budget=budget, is_timed=False)
+                if asked.instances:
+                    text = about_instances([measure(instance(made, 1 + seed)) for seed in range(asked.instances)])
+                else:
+                    text = about(measure(made))
+                print(f"{cell.name}: {text}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
