@@ -1,9 +1,9 @@
 """Why searches for step sizes choose others than print's: table 4 of "Enhanced gradient-based MCMC", the causes tested.
 
     python benchmarks/step_searches.py ordinal-poly4 NCG --before 5000
-    python benchmarks/step_searches.py ordinal-poly2 PAVG --before 10000 --chains 100 --seed 1
+    python benchmarks/step_searches.py ordinal-poly2 PAVG --before 10000 --seed 1
     python benchmarks/step_searches.py ising-lattice NCG --half
-    python benchmarks/step_searches.py bayesian-regression AVG --chains 100 --instance 3
+    python benchmarks/step_searches.py bayesian-regression AVG --instance 3
 
 The search of the suite, with other chains or seeds; with more steps `--before` those that count (of PAVG they tune
 gamma, and there are a thousand by default; others go on from the first states, and there are none); with `--half` of

@@ -28,7 +28,7 @@ def test_every_cell_has_a_printed_number_and_nothing_is_left_out():
         assert printed is not None
     places = {(each.label("experiment"), each.label("sampler")) for each in found}
     assert {(row["experiment"], row["sampler"]) for row in printed_rows(PAPER, 4)} == places
-    assert len({each.budget for each in found}) == 1
+    assert {each.budget.num_chains for each in found if each.label("experiment") != "conv-ebm"} == {100}
     assert all(each.budget.num_samples == 1_000 for each in found)
     assert next(table04.cells(Size.PAPER)).budget.num_chains == 100
 

@@ -17,7 +17,8 @@ _PAPER = "discrax.bench.papers.enhanced_gradient_mcmc"
 _DECADES, _RADII = (0.05, 0.5, 5.0, 50.0, 500.0), (1.0, 5.0, 10.0, 15.0, 20.0)
 _GAMMA = call("discrax.bench.papers.rules:GammaRule", window=100)
 _SPINS = 4.0
-_BUDGETS = {Size.QUICK: Budget(8, 0, 100), Size.DEFAULT: Budget(25, 0, 1_000), Size.PAPER: Budget(100, 0, 1_000)}
+_BUDGETS = {Size.QUICK: Budget(8, 0, 100), Size.DEFAULT: Budget(100, 0, 1_000), Size.PAPER: Budget(100, 0, 1_000)}
+_OF_NETWORK = _BUDGETS | {Size.DEFAULT: Budget(25, 0, 1_000)}
 _GAMMA_NOISE = (
     "A thousand steps do not settle gamma, so that neighbouring step sizes have other gammas and jumps, which the "
     "error of the choice does not count."
@@ -28,29 +29,35 @@ _FIRST_SEARCH = (
 _NOTES = (
     note(
         _FIRST_SEARCH,
-        "The first search alone ends at print's value: the mean jump is 1.98 at 0.05 and 0 at the four others.",
+        "The first search alone ends at print's value: the mean jump is 3.01 at 0.05 and 0 at the four others; with "
+        "the second it is 3.09 at 0.06 and at 0.07.",
+        experiment="ordinal-poly2", sampler="NCG",
+    ),
+    note(
+        _FIRST_SEARCH,
+        "The first search alone ends at print's value: the mean jump is 1.97 at 0.05 and 0 at the four others.",
         experiment="ordinal-poly4", sampler="NCG",
     ),
     note(
         _FIRST_SEARCH,
-        "The first search alone ends at print's value: the mean jump is 0.01 at 0.05, 2.29 at 0.5 and at most 0.76 at "
+        "The first search alone ends at print's value: the mean jump is 0.01 at 0.05, 2.14 at 0.5 and at most 0.75 at "
         "the three others.",
         experiment="ising-lattice", sampler="NCG",
     ),
     note(
         "The released code has 0.3, and with 0.03 hardly anything is proposed.",
-        "the mean jump is 0.0003 at 0.05, 1.02 at 0.3 and 1.07 at 0.4",
+        "the mean jump is 0.0003 at 0.05, 1.01 at 0.3 and 1.06 at 0.4",
         experiment="bayesian-regression", sampler="NCG",
     ),
     note(
         "The paper's second search begins at the best radius of the first, 15; ours goes below it too.",
-        "the mean jump is 0.715 at 14, 0.704 at 15 and 0.672 at 16, so that from 15 on 15 is the best",
+        "the mean jump is 0.712 at 14, 0.705 at 15 and 0.672 at 16, so that from 15 on 15 is the best",
         experiment="ordinal-poly2", sampler="Ordinal-GWG",
     ),
     note(
-        _GAMMA_NOISE,
-        "After 10,000 (benchmarks/step_searches.py) the mean jump is 4.26 +- 0.02 at 0.5, 4.07 at 0.7, 4.38 at 0.9 and "
-        "4.25 at 500: what is left of the differences is gamma's.",
+        "Large step sizes are all alike, so that chance chooses among them, and the error of the choice is that of one "
+        "search's chains.",
+        "The mean jump is 4.64 to 4.65 at each of 10, 20, ... 90 and at 500, +- 0.009.",
         sampler="PAVG", experiment="ordinal-poly2",
     ),
     note(
@@ -64,13 +71,6 @@ _NOTES = (
         "After 10,000 (benchmarks/step_searches.py) the mean jump is 1.85 at 0.04, 1.86 at 0.05, 1.78 at 0.06, 1.81 at "
         "0.07, 1.87 at 0.08 and 1.86 at 0.09, each +- 0.01: what is left of the differences is gamma's.",
         sampler="PAVG", experiment="ordinal-poly4",
-    ),
-    note(
-        _GAMMA_NOISE,
-        "After 10,000, with 100 chains (benchmarks/step_searches.py), it still decides: the mean jump is 3.52 at 0.5, "
-        "1.46 at 5, 1.35 at 50, 3.59 at 500, 1.27 at 600, 3.52 at 700 and 1.24 at 1000; with a thousand it is 3.01 at "
-        "0.2 and 3.63 at 0.4.",
-        sampler="PAVG", experiment="ising-lattice",
     ),
     note(_GAMMA_NOISE, sampler="PAVG"),
     note("On what model the step sizes for learning were searched is not said.", experiment="ising-lattice"),
@@ -102,8 +102,8 @@ def _experiments(size: Size) -> dict[str, tuple[Call, Call | None, dict[str, Cal
 
 @suite(
     "enhanced-gradient-mcmc/table04",
-    "step sizes and radii with the longest jumps of 5 and then 9 values, each with 1,000 steps from the same first "
-    "states; by default 25 chains instead of about 100",
+    "step sizes and radii with the longest jumps of 5 and then 9 values, each with 1,000 steps of about 100 chains "
+    "from the same first states; on the network by default of 25",
     *(
         Table(
             f"{words} with the longest jumps", "enhanced-gradient-mcmc", 4, metric, metric, ("experiment",),
@@ -124,7 +124,7 @@ def table04(effort: Size) -> Iterator[Cell]:
                 target=target,
                 sampler=sampler,
                 adaptation=_GAMMA if name == "PAVG" else None,
-                budget=_BUDGETS[effort],
+                budget=(_OF_NETWORK if experiment == "conv-ebm" else _BUDGETS)[effort],
                 measure=call(
                     f"{_PAPER}.searches:longest_jumps",
                     **(how | {"knob": "radius", "values": _RADII, "metric": "radius"} if is_radius else how),
