@@ -96,7 +96,7 @@ def main() -> None:
     """A line for each condition number and sampler."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("task", choices=("sparse", "rotation"))
-    parser.add_argument("samplers", nargs="+", choices=sampling.printed_rows(ordinal=True))
+    parser.add_argument("samplers", nargs="+", choices=sampling.printed_rows(Size.DEFAULT, ordinal=True))
     parser.add_argument("--conditions", nargs="+", choices=sampling.CONDITIONS, default=sampling.CONDITIONS)
     parser.add_argument("--chains", type=int, default=20)
     parser.add_argument("--times", type=int, default=1)

@@ -55,7 +55,7 @@ def small_cell(sampler: str) -> Cell:
         labels=(("task", "small"), ("sampler", sampler)),
         target=call("discrax.targets:LatticeGaussian.rotation", seed=0, dimension=6, condition=4.0, centre=10.0),
         budget=Budget(4, 1_300, 700),
-        **sampling.printed_rows(ordinal=True)[sampler],
+        **sampling.printed_rows(Size.QUICK, ordinal=True)[sampler],
     )
 
 
@@ -80,3 +80,6 @@ def test_rows_as_printed():
         assert "ratios" not in made[f"{name} (ours)"]
     assert made["AB-max"]["ties"] == "none"
     assert {cell.budget for cell in cells} == {Budget(100, 20_000, 80_000)}
+    frozen = [cell for cell in cells if cell.measure.address.endswith(":mixing")]
+    assert len(frozen) == 11
+    assert all(dict(cell.measure.arguments)["error"] is None for cell in frozen)  # none ends before its budget does

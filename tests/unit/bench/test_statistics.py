@@ -104,6 +104,16 @@ def test_chains_that_are_too_short_say_so(monkeypatch):
     assert 1.001 * long["ESS_per_step"] * long["num_steps"] >= long["autocorrelation_times"] >= LONG_ENOUGH
 
 
+def test_without_an_error_a_cell_has_its_whole_budget(monkeypatch):
+    monkeypatch.setattr(stages, "FIRST", 40)
+    monkeypatch.setattr(stages, "MOST", 40)
+    cell = make_cell(budget=Budget(6, 20, 4_000))
+    whole = replace(cell, measure=call("discrax.bench.experiments.ess:mixing", error=None))
+    short, found = (numbers_of(run_cells([each])[0]) for each in (cell, whole))
+    assert short["num_steps"] < 4_000  # of chains that mix well
+    assert (found["num_steps"], found["ended_by_error"]) == (4_000, 0)
+
+
 def test_chains_that_disagree_are_too_short():
     """Each mixes by itself, but around a mean of its own."""
     rng = np.random.default_rng(0)

@@ -48,27 +48,30 @@ def mixing(
     rule: str = "first_negative",
     per_chain: bool = False,
     num_references: int = _REFERENCES,
-    error: float = _ERROR,
+    error: float | None = _ERROR,
 ) -> Measure:
     """Jump distance, acceptance, and ESS of a scalar statistic, per step, per 10,000 queries and per second.
 
     A cell ends when the relative standard error of its ESS over chains is at most `error` and its chains are long
     enough, when its budget does, or when its draws are so nearly independent that fewer of them would hide it: so do
-    chains that mix well, each in a mode of its own.
+    chains that mix well, each in a mode of its own. Without `error` it always ends with its budget.
     """
-    number("error", error, above=0)
+    if error is not None:
+        number("error", error, above=0)
+
+    def is_known(found: Mixing) -> bool:
+        return error is not None and found.is_known(error)
 
     def numbers(cell: Cell, result: Result) -> list[Number]:
         found = mix(result, result.kept, rule)
         numbers = movement(cell, result) + ess_numbers(result, found, per_chain) + length_numbers(found)
-        return [*numbers, Number("ended_by_error", float(found.is_known(error)))]
+        return [*numbers, Number("ended_by_error", float(is_known(found)))]
 
     def has_enough(result: Result) -> bool:
         few = _mix(result.kept[..., :_FEW], rule, _num_steps(result))
         if 2 * few.autocorrelation_times < LONG_ENOUGH:  # few tell; where they mislead it is one more stage
             return False
-        found = mix(result, result.kept, rule)
-        return found.is_known(error)
+        return is_known(mix(result, result.kept, rule))
 
     def can_thin(result: Result, every: int) -> bool:
         return every * mix(result, result.kept, rule).per_step.mean() * result.thinning <= _MOST_EFFECTIVE
@@ -76,7 +79,7 @@ def mixing(
     def keep(target):
         return scalars(statistic, target.space.shape, target.space.num_levels, num_references)
 
-    return Measure(keep, numbers, has_enough, can_thin)
+    return Measure(keep, numbers) if error is None else Measure(keep, numbers, has_enough, can_thin)
 
 
 @lru_cache(maxsize=16)
