@@ -1,9 +1,11 @@
-"""Why rows of tables 4 and 5 of "Any-scale balanced samplers" differ from print: the rows with one thing changed.
+"""Why rows of tables 2, 4 and 5 of "Any-scale balanced samplers" differ from print: the rows with one thing changed.
 
-    python benchmarks/lattice_rows.py sparse RW DLP DLP-trace --instances 8            (half an hour on two cores)
-    python benchmarks/lattice_rows.py sparse AB-max --conditions 50 --most-trace
-    python benchmarks/lattice_rows.py rotation AB-shift AB-max AB-trace --chains 10 --begin 100 0.95
-    python benchmarks/lattice_rows.py rotation AB-shift --conditions 2 --chains 10 --times 5
+    python benchmarks/lattice_rows.py sparse-gaussian RW DLP DLP-trace --instances 8   (half an hour on two cores)
+    python benchmarks/lattice_rows.py sparse-gaussian AB-max --values 50 --most-trace
+    python benchmarks/lattice_rows.py rotation-gaussian AB-shift AB-max AB-trace --chains 10 --begin 100 0.95
+    python benchmarks/lattice_rows.py rotation-gaussian AB-shift --values 2 --chains 10 --times 5
+    python benchmarks/lattice_rows.py sparse-gaussian DLP --values 50 --rate 0.79
+    python benchmarks/lattice_rows.py grid-ising RW DLP "AB-trace (ours)" --values 0.3000 --periodic
 
 A row is run as the suite runs it, with fewer chains, and shown as its ESS per 10,000 queries.
 
@@ -11,6 +13,8 @@ A row is run as the suite runs it, with fewer chains, and shown as its ESS per 1
   much the ESS differs between those of so many other seeds, as a part of the mean, and what of that is the chains'.
 - `--most-trace`: many D have the least lambda_max(W + D), and print does not say which one its solver ends with. The
   suite's AB-max has whichever comes; this is the D of most trace among them, to the tolerance of the library's.
+- `--rate`: the step size is tuned to another acceptance rate than the 0.574 that print names.
+- `--periodic`: print does not say whether its grid has an edge; the suite's has one, this has none.
 - `--begin`: Algorithm 3 goes on from this (sigma, alpha) after the burn-in, in place of where the burn-in, whose W and
   D are 0, has brought them. `--times`: it makes as many times the steps.
 """
@@ -25,6 +29,7 @@ from unittest.mock import patch
 import jax.numpy as jnp
 import numpy as np
 
+from discrax import targets
 from discrax.bench.execute.cells import run_cell
 from discrax.bench.papers.any_scale import algorithm, sampling
 from discrax.bench.plan.cell import Cell, call
@@ -64,6 +69,22 @@ def ending_at(burn_in: Callable[..., tuple[Run, list[Number]]], sigma: float, al
     return changed
 
 
+def periodic_grid(coupling: float, side: int) -> targets.Ising:
+    """The grid of table 2 without an edge."""
+    return targets.Ising.lattice((side, side), coupling, periodic=True)
+
+
+def changed(cell: Cell, asked: argparse.Namespace) -> Cell:
+    """The suite's cell with what is asked for, untimed."""
+    budget = replace(cell.budget, num_chains=asked.chains, num_samples=asked.times * cell.budget.num_samples)
+    cell = replace(cell, budget=budget, is_timed=False)
+    if asked.rate is not None:
+        cell = replace(cell, adaptation=call("discrax.adaptation.acceptance:AcceptanceRate", rate=asked.rate))
+    if asked.periodic:
+        cell = replace(cell, target=call(f"{__file__}:periodic_grid", **dict(cell.target.arguments)))
+    return cell
+
+
 def instance(cell: Cell, seed: int) -> Cell:
     """The cell on the target of another seed."""
     return replace(cell, seed=seed, target=call(cell.target.address, **(dict(cell.target.arguments) | {"seed": seed})))
@@ -78,10 +99,11 @@ def measure(cell: Cell) -> dict[str, float]:
 
 
 def about(found: dict[str, float]) -> str:
-    """The ESS of a row with its errors, and the scale it ended with."""
+    """The ESS of a row with its errors, its acceptance, and the (sigma, alpha) it ended with."""
     ess, of_step = found["ESS_n"], found["ESS_per_step"]
     text = f"{ess:.4g} +- {ess * found['ESS_relative_error']:.2g}"
     text += f", between references {ess * found['ESS_reference_std'] / of_step:.2g}"
+    text += f", acceptance {found['acceptance']:.3f}"
     return text + (f", (sigma, alpha) = ({found['sigma']:.3g}, {found['alpha']:.3g})" if "sigma" in found else "")
 
 
@@ -95,31 +117,40 @@ def about_instances(found: Sequence[dict[str, float]]) -> str:
 def main() -> None:
     """A line for each condition number and sampler."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("task", choices=("sparse", "rotation"))
-    parser.add_argument("samplers", nargs="+", choices=sampling.printed_rows(Size.DEFAULT, ordinal=True))
-    parser.add_argument("--conditions", nargs="+", choices=sampling.CONDITIONS, default=sampling.CONDITIONS)
+    parser.add_argument("task", choices=sampling.TASKS)
+    parser.add_argument("samplers", nargs="+")
+    parser.add_argument("--values", nargs="+", help="condition numbers or couplings; all without")
     parser.add_argument("--chains", type=int, default=20)
     parser.add_argument("--times", type=int, default=1)
     parser.add_argument("--instances", type=int, default=0)
     parser.add_argument("--begin", type=float, nargs=2, metavar=("SIGMA", "ALPHA"))
     parser.add_argument("--most-trace", action="store_true")
+    parser.add_argument("--rate", type=float)
+    parser.add_argument("--periodic", action="store_true")
     asked = parser.parse_args()
+    if (asked.periodic and asked.task != "grid-ising") or (asked.instances and not asked.task.endswith("gaussian")):
+        parser.error("Grids are --periodic, and Gaussians have --instances.")
+    values = sampling.CONDITIONS if asked.task.endswith("gaussian") else sampling.COUPLINGS
+    cells = {value: {} for value in asked.values or values}
+    for value in cells:
+        if value not in values:
+            parser.error(f"The values of {asked.task} are {', '.join(values)}, but got {value}.")
+        cells[value] = {cell.label("sampler"): cell for cell in sampling.quadratic(asked.task, value, Size.DEFAULT)}
+        if unknown := set(asked.samplers) - set(cells[value]):
+            parser.error(f"The samplers are {', '.join(cells[value])}, but got {', '.join(sorted(unknown))}.")
     with ExitStack() as changes:
         if asked.begin is not None:
             changes.enter_context(patch.object(algorithm, "burn_in", ending_at(algorithm.burn_in, *asked.begin)))
         if asked.most_trace:
             changes.enter_context(patch.dict(build.RULES, {"max, any": of_most_trace}))
-        for condition in asked.conditions:
-            cells = sampling.quadratic(f"{asked.task}-gaussian", condition, Size.DEFAULT)
-            for cell in [cell for cell in cells if cell.label("sampler") in asked.samplers]:
-                budget = replace(cell.budget, num_chains=asked.chains)
-                budget = replace(budget, num_samples=asked.times * budget.num_samples)
-                made = replace(cell, budget=budget, is_timed=False)
+        for found in cells.values():
+            for name in asked.samplers:
+                made = changed(found[name], asked)
                 if asked.instances:
                     text = about_instances([measure(instance(made, 1 + seed)) for seed in range(asked.instances)])
                 else:
                     text = about(measure(made))
-                print(f"{cell.name}: {text}", flush=True)
+                print(f"{made.name}: {text}", flush=True)
 
 
 if __name__ == "__main__":

@@ -103,7 +103,7 @@ _DOMAINS = (
 _SECOND_ORDER = ("AB-shift", "AB-max", "AB-trace")
 _RIDGE = (
     "Algorithm 3 as printed comes out of the burn-in, whose W and D are 0, with the (sigma, alpha) of first order, and "
-    "is after 80,000 more steps still on its way up the ridge that ends at (infinity, 1); print is at its end."
+    "climbs in the draws that count the ridge that ends at (infinity, 1); print has what is found near its end."
 )
 _TIES = (
     "Many D have the least largest eigenvalue, and print does not say which one it takes; the row has whichever comes."

@@ -150,7 +150,7 @@ def figure03(size: Size) -> Iterator[Cell]:
 @suite(
     "sgdld/figure06",
     "which of 50 coefficients, 25 columns that stand twice, are on: 8,000 rows, whose noise is that of figure 1, and "
-    "100,000, as stated, in mini-batches of 1,000",
+    "100,000 in mini-batches of 1,000, as the caption states (the text has 100 coefficients)",
     *_ERROR,
     unequal=_ROWS,
 )
