@@ -60,9 +60,17 @@ _TWICE_PRINTED = {  # r.m.s. of log(GWG-1 / LBP-1) over the settings of tables 6
 }
 _ORDER = "Print fits a reverse path that is scored in forward order; the text, the released code and ours reverse it."
 _FORWARD = {  # how near, and jump distances of tuned LBP with sqrt(t) at C1, C2 and C3
-    "bernoulli": "(within 1 %, at N = 100 3 to 5 % below): at N = 800 97.5, 72.7 and 53.5 (print 97.0, 72.4, 53.3), reversed 107.1, 79.7 and 58.3",
-    "ising": "(within 1 %, on 20 x 20 1 to 2 % below): on 50 x 50 spins 146.0, 104.8 and 79.1 (print 146.0, 105.4, 79.8), reversed 149.2, 107.6 and 81.6",
-    "fhmm": "(within 1 %): at L = 1000 283.8, 249.2 and 193.6 (print 283.1, 248.9, 194.0), reversed 290.2, 255.9 and 198.2",
+    "bernoulli": (
+        "(within 1 %, at N = 100 3 to 5 % below): at N = 800 97.5, 72.7 and 53.5 (print 97.0, 72.4, 53.3), reversed "
+        "107.1, 79.7 and 58.3"
+    ),
+    "ising": (
+        "(within 1 %, on 20 x 20 1 to 2 % below): on 50 x 50 spins 146.0, 104.8 and 79.1 (print 146.0, 105.4, 79.8), "
+        "reversed 149.2, 107.6 and 81.6"
+    ),
+    "fhmm": (
+        "(within 1 %): at L = 1000 283.8, 249.2 and 193.6 (print 283.1, 248.9, 194.0), reversed 290.2, 255.9 and 198.2"
+    ),
 }
 _AS_PRINTED = "in forward order the jump distance is as printed, see the row"
 _OF_ORDER = tuple(
