@@ -21,11 +21,6 @@ STATS = (*Info._fields, "lp")  # what is recorded of every draw
 PART_STATS = ("accept_prob", "jump")  # and, as "jump[0]", of each part of a kernel that is made of others
 
 
-def is_stat(name: str) -> bool:
-    """Whether this is the name of a statistic, of a kernel or of one of its parts."""
-    return name in STATS or name.partition("[")[0] in PART_STATS
-
-
 class Observer(eqx.Module):
     """Something that looks at every draw."""
 

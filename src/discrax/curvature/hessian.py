@@ -168,7 +168,6 @@ class Pairs(NamedTuple):
     log_prob: Float[np.ndarray, " pairs"]
     log_prob_next: Float[np.ndarray, " pairs"]
     gradient: Float[np.ndarray, "pairs m"]
-    gradient_next: Float[np.ndarray, "pairs m"]
 
 
 def moments(pairs: Pairs) -> tuple[Float[np.ndarray, "m m"], float, str]:
@@ -203,7 +202,7 @@ def _pairs(target: Target, draws: Integer[np.ndarray, "chains draws *sites"]) ->
     return Pairs(
         *(flat(e[:, :-1]), flat(e[:, 1:])),
         *(flat(value[:, :-1])[:, 0], flat(value[:, 1:])[:, 0]),
-        *(flat(gradient[:, :-1]), flat(gradient[:, 1:])),
+        flat(gradient[:, :-1]),
     )
 
 
