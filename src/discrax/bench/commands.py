@@ -102,7 +102,7 @@ def run(
     for path in pages:
         voice.say(path)
     voice.give(report._asdict() | {"pages": list(pages)})
-    if not report.is_complete:
+    if not report.is_complete or (report.failed and not report.ok):
         raise SystemExit(1)
 
 

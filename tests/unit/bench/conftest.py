@@ -1,4 +1,4 @@
-"""A Ray cluster on the loopback for the tests that want one."""
+"""Files as users write them, and a Ray cluster on the loopback, for the tests that want them."""
 
 import contextlib
 import os
@@ -12,9 +12,19 @@ from pathlib import Path
 
 import pytest
 
+from .own_files import OWN, SUITE
+
 # A token of its own: nothing of the user's is read, and nobody else can use the cluster. Ray reads the mode once, when
 # it is imported, so it is set before any test imports it.
 os.environ.update({"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)})
+
+
+@pytest.fixture
+def files(tmp_path):
+    """A folder with a suite and kernels and targets of one's own."""
+    (tmp_path / "suite.py").write_text(SUITE)
+    (tmp_path / "own.py").write_text(OWN)
+    return tmp_path
 
 
 @pytest.fixture(scope="package")

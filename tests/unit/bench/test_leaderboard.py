@@ -5,11 +5,13 @@ import gzip
 import json
 import re
 from base64 import b64decode
+from dataclasses import replace
 
 import pytest
 
 from discrax.bench.commands import main
 from discrax.bench.execute import store
+from discrax.bench.plan.cell import call
 from discrax.bench.plan.suite import Suite
 from discrax.bench.report import leaderboard
 from discrax.bench.report.leaderboard import make_standings, overall, rank_all, write_leaderboard
@@ -36,7 +38,7 @@ def ranks(standings, board="ESS per second", task="ising sites=100"):
 
 def test_within_two_standard_errors_a_rank_is_shared():
     assert rank_all([(10.0, 1.0), (7.1, 1.0), (7.3, 1.0), (2.0, 0.1)]) == [1, 2, 1, 4]
-    assert rank_all([(10.0, None), (9.9, None), (9.9, 0.1)]) == [1, 2, 1]
+    assert rank_all([(10.0, 0.0), (9.9, 0.0), (9.9, 0.1)]) == [1, 2, 1]
     assert rank_all([]) == []
 
 
@@ -50,6 +52,30 @@ def test_samplers_are_ranked_in_their_task():
     assert best.value == pytest.approx(200.0)
     assert best.error == pytest.approx(80 * 0.20 / 4)  # of sixteen chains
     assert not [each for each in standings if each.board == "objective"]
+
+
+def test_where_no_error_is_known_there_is_no_rank():
+    found = [row for name, ess in ESS.items() for row in measured(name, "ising", ess)]
+    found = [row | {"std": None} if row["labels"]["sampler"] == "slow" else row for row in found]
+    standings = make_standings(of_suite(found))
+    assert ranks(standings) == {"fast": 1, "same": 1, "slow": None}
+
+
+def test_two_kernels_of_one_name_are_two_samplers():
+    def by(place, seed, version):
+        made = replace(cell("Mine", "", seed=seed, task="ising", sites="100"), sampler=call(f"{place}:Mine"))
+        return [row | {"program": f"engine-{version}"} for row in rows({"ESS_n": (10.0 + seed, 1.0)}, made)]
+
+    usual = measured("fast", "ising", 0.2)
+    standings = make_standings(of_suite([*by("/a/k.py", 0, "v1"), *by("/a/k.py", 1, "v1"), *usual]))
+    assert {each.sampler: each.seeds for each in standings if each.metric == "ESS_n"}["Mine"] == 2
+    standings = make_standings(of_suite([*by("/a/k.py", 0, "v1"), *by("/b/k.py", 1, "v1"), *usual]))
+    assert {each.sampler: each.seeds for each in standings}.items() >= {
+        "Mine (/a/k.py)": 1,
+        "Mine (/b/k.py)": 1,
+    }.items()
+    standings = make_standings(of_suite([*by("/a/k.py", 0, "v1"), *by("/a/k.py", 1, "v2"), *usual]))
+    assert {each.sampler: each.seeds for each in standings}.items() >= {"Mine (v1)": 1, "Mine (v2)": 1}.items()
 
 
 def test_the_usual_weight_needs_no_name():

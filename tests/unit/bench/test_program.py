@@ -1,6 +1,7 @@
 """Cells are keyed by the code of what they ran: a change of a file changes the cells that use it, and no others."""
 
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -165,4 +166,24 @@ def test_the_report_says_where_code_changed_between_cells(tmp_path):
         asked = {"samplers": [f"{kernel}:Mine"], "seeds": seeds, "check": False, "progress": False}
         run_suites([str(tmp_path / "suite.py")], Size.QUICK, out=tmp_path / "run", if_changed="keep", **asked)
     said = dict(make_document(tmp_path / "run").facts)["program"]
-    assert "the code of 1 cells changed between them: none Mine" in said
+    assert "2 cells are by several versions of their code, and means are over all: none Mine" in said
+
+
+def test_a_kernel_that_is_named_by_its_module_is_followed_too(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "a_module_of_mine.py").write_text("import discrax as dx\nclass Mine(dx.samplers.rwm):\n    pass\n")
+    (tmp_path / "what_makes_it.py").write_text(
+        "import a_module_of_mine\ndef make():\n    return a_module_of_mine.Mine()\n"
+    )
+    (tmp_path / "suite.py").write_text(SUITE)
+    for address in ("a_module_of_mine:Mine", "what_makes_it:make", f"{tmp_path}/what_makes_it.py:make"):
+        asked = {"samplers": [address], "check": False, "progress": False, "only": ["rwm"]}
+        run = partial(run_suites, [str(tmp_path / "suite.py")], Size.QUICK, out=tmp_path / address[-9:], **asked)
+        assert run().ok == 2
+        assert run().were_done == 2
+        with (tmp_path / "a_module_of_mine.py").open("a") as file:
+            file.write("# edited\n")
+        with pytest.raises(ValueError, match="holds 1 of 2 cells that another version"):
+            run()
+    assert sources.file_of("numpy.linalg") is None  # installed
+    assert sources.file_of("json") is None

@@ -10,7 +10,6 @@ uses is followed from the classes that it is made of, not through the registry o
 """
 
 import hashlib
-import sys
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import fields, is_dataclass
@@ -74,8 +73,8 @@ def _kernel_files(sampler: Call) -> frozenset[Path]:
     if isinstance(made, str):  # the search chooses for itself
         return frozenset(files | set((sources.PACKAGE / "samplers").glob("*.py")))
     for each in {cls for part in _parts(made) for cls in type(part).__mro__}:
-        path = Path(getattr(sys.modules.get(each.__module__), "__file__", None) or "nowhere").resolve()
-        if path.is_relative_to(sources.PACKAGE):
+        path = sources.file_of(each.__module__)
+        if path is not None:
             files.add(path)
     return frozenset(files)
 

@@ -5,8 +5,9 @@ budget, first states and measure of the task's own cells, and tuned as they are.
 of every sampler, with the budget and measure of the first task that was asked for.
 """
 
+import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Any
 
 from discrax.bench.execute.samplers import Beside, parse_samplers
 from discrax.bench.plan.cell import OF_SAMPLER, Budget, Call, Cell, resolve
-from discrax.bench.plan.measure import Experiment
+from discrax.bench.plan.measure import Experiment, has_sampler
 from discrax.bench.plan.suite import Size, Suite, Table, check_budgets, find, tasks_of
 from discrax.core import checks
 
@@ -53,6 +54,12 @@ class Request:
         cells = {cell.id: cell for suite in suites for cell in suite.cells(self.size)}
         if not cells:
             raise NothingFits(f"No cell is left by --only {' '.join(self.only)}; {_what_there_is(self)}.")
+        if (self.samplers or self.tasks or self.budget) and not any(map(has_sampler, cells.values())):
+            raise ValueError(
+                f"{', '.join(each.name for each in suites)} measures no sampler, so that --sampler, --task and --set "
+                "change nothing there; leave them out, or choose another suite."
+            )
+        check_labels(suites, self.size)
         return list(cells.values())
 
 
@@ -82,7 +89,7 @@ def make_request(
         tuple(beside for text in samplers for beside in parse_samplers(text)),
         tuple(map(_parse_task, tasks)),
         tuple(filter(None, (part.strip() for text in only for part in text.split(",")))),
-        tuple((budget or {}).items()),
+        tuple(sorted((budget or {}).items())),
         checks.whole("seeds", seeds, least=1, most=10_000),
         is_checked,
     )
@@ -93,8 +100,13 @@ def _parse_task(address: str) -> Call:
     if not separator:
         raise ValueError(f"A task is 'file.py:function' or 'package.module:function', but got {address!r}.")
     address = f"{Path(where).resolve()}:{name}" if where.endswith(".py") else address
-    if not callable(resolve(address)):
-        raise ValueError(f"{address} must be a function that makes a target, but it is {resolve(address)!r}.")
+    made = resolve(address)
+    if not callable(made):
+        raise ValueError(f"{address} must be a function that makes a target, but it is {made!r}.")
+    try:
+        inspect.signature(made).bind()
+    except TypeError as error:
+        raise ValueError(f"{address} must make a target without arguments, but: {error}.") from error
     return Call(address)
 
 
@@ -124,6 +136,26 @@ def merge(requests: Iterable[Request], find: Callable[[str], list[Suite]] = find
     return list(merged.values())
 
 
+def check_labels(suites: Iterable[Suite], size: Size) -> None:
+    """Raises an error if two cells of a suite have equal labels and seeds: tables and figures go by these."""
+    for suite in suites:
+        seen: dict[Any, Cell] = {}
+        for cell in suite.cells(size):
+            other = seen.setdefault((cell.labels, cell.seed), cell)
+            if other.id != cell.id:
+                part = next(each.name for each in fields(Cell) if getattr(cell, each.name) != getattr(other, each.name))
+                one, two = (_shown(getattr(each, part)) for each in (other, cell))
+                raise ValueError(
+                    f"Two cells of {suite.name} are called {cell.name!r}, and no table could tell them apart: the "
+                    f"{part} of one is {one}, that of the other {two}. Give what you put beside a name "
+                    "of its own (it has that of its class or function), or choose another --out."
+                )
+
+
+def _shown(part: Any) -> str:
+    return f"{part.address}{part.arguments or ''}" if isinstance(part, Call) else repr(part)
+
+
 def _chain(parts: Sequence[Callable[[Size], Iterable[Cell]]], size: Size) -> list[Cell]:
     return list({cell.id: cell for part in parts for cell in part(size)}.values())
 
@@ -141,6 +173,7 @@ def _own_cells(request: Request, suites: Sequence[Suite], size: Size) -> list[Ce
     """Every sampler that was asked for on the tasks of the user's own; those of equal labels are one."""
     plain = replace(request, budget=(), seeds=1)
     cells = [cell for suite in suites for cell in _cells(plain, suite, size)]
+    cells = [cell for cell in cells if has_sampler(cell)]
     if not cells:
         return []
     first = model_cell([cell for cell in cells if cell.task == cells[0].task])
@@ -163,7 +196,7 @@ def _name_of(task: Call) -> str:
 
 def put_beside(cells: Sequence[Cell], beside: Beside) -> Iterator[Cell]:
     """One cell of another sampler for each task and seed of these cells."""
-    for task, group in tasks_of(cells).items():
+    for task, group in tasks_of(filter(has_sampler, cells)).items():
         for seed in dict.fromkeys(cell.seed for cell in group):
             yield replace(
                 model_cell([cell for cell in group if cell.seed == seed]),
@@ -231,7 +264,13 @@ def requests_of(about: Mapping[str, Any]) -> list[Request]:
     """The requests that a run.json lists; a run of a time when it listed none has one, for the suites' own cells."""
     names = [*about["suites"], *about.get("user_files", ())]
     found = about.get("requests") or [{"suites": names, "size": about.get("size", Size.DEFAULT)}]
-    return [_from_json(each) for each in found]
+    try:
+        return [_from_json(each) for each in found]
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"What run.json says was asked for is no request ({type(error).__name__}: {error}); choose another folder, "
+            "or delete it."
+        ) from error
 
 
 def _from_json(found: Mapping[str, Any]) -> Request:
@@ -245,7 +284,7 @@ def _from_json(found: Mapping[str, Any]) -> Request:
         samplers,
         tuple(map(call, found.get("tasks", ()))),
         tuple(found.get("only", ())),
-        tuple((name, value) for name, value in found.get("budget", ())),
+        tuple(sorted((name, value) for name, value in found.get("budget", ()))),
         found.get("seeds", 1),
         found.get("is_checked", True),
     )

@@ -25,18 +25,20 @@ from discrax.bench.execute.cells import BEGUN, begun_folder, run_cells, shape_ke
 from discrax.bench.execute.display import Display
 from discrax.bench.execute.executors import Executor, get_executor
 from discrax.bench.execute.program import program_of
-from discrax.bench.execute.request import Request, make_request, requests_of
+from discrax.bench.execute.request import Request, check_labels, make_request, merge, requests_of
+from discrax.bench.execute.samplers import Beside
 from discrax.bench.execute.small_targets import prove
 from discrax.bench.execute.store import Standing
 from discrax.bench.execute.timing import UNTIMED, cells_aside, seeds_apart, time_cells
 from discrax.bench.execute.worker import device_works
 from discrax.bench.plan.cell import Cell
-from discrax.bench.plan.measure import Timing, target_of
+from discrax.bench.plan.measure import Experiment, Timing, target_of
 from discrax.bench.plan.suite import Size, find
 from discrax.core import checks
 from discrax.core.checks import checked_arguments
 from discrax.core.files import FolderLock, UnusableFile
 from discrax.core.interrupts import Interrupts
+from discrax.core.target import Target
 
 Batch = tuple[Cell, ...]  # one compiled program
 Job = tuple[Batch, ...]  # one after another on one worker
@@ -58,7 +60,7 @@ class RunReport(NamedTuple):
 
     def __str__(self) -> str:
         before = f", {self.were_done} of them before" if self.were_done else ""
-        failed = f", {self.failed} failed" if self.failed else ""
+        failed = f", {self.failed} failed (--retry-failed runs those again)" if self.failed else ""
         interrupted = "" if self.is_complete else "; interrupted, the same command goes on"
         counts = f"{self.ok} of {self.total} cells done{before}{failed} in {self.seconds:.0f} s{interrupted}"
         return f"{counts}: {self.folder}"
@@ -109,6 +111,7 @@ def run_suites(
     with Interrupts() as interrupts, FolderLock(folder):
         store.remove_unfinished(folder)
         requests = _requests(folder, request)
+        check_labels(merge(requests), size)
         begin, before, is_complete = time.perf_counter(), _standings(folder, cells), True
         again = _cells_of_other_programs(folder, cells, before, if_changed)
         again |= {key for key, standing in before.items() if retry_failed and standing.is_failed}
@@ -116,6 +119,7 @@ def run_suites(
         stale = {key: before[key].written for key in again}
         try:
             with interrupts.at_once():  # targets are built, which may take long
+                _check_tasks(request, cells)
                 if check:
                     _prove_foreign(request, [cell for cell in cells if cell.id not in done])
                 find_aside = partial(cells_aside, folder, cells, of_any_program=if_changed == "keep")
@@ -152,6 +156,13 @@ def _check_arguments(names: Sequence[str], size: Size, out: Path | None, if_chan
         raise TypeError(f"out must be a folder, but got {checks.describe(out)}.")
     for name in names:
         find(name)
+
+
+def _check_tasks(request: Request, cells: Sequence[Cell]) -> None:
+    for task in request.tasks:
+        is_sampled = any(cell.target == task and not isinstance(cell.measure(), Experiment) for cell in cells)
+        if is_sampled and not isinstance(made := target_of(task), Target):
+            raise ValueError(f"{task.address} must make a discrax.Target, but it made {checks.describe(made)}.")
 
 
 def _prove_foreign(request: Request, cells: Sequence[Cell]) -> None:
@@ -240,7 +251,7 @@ def batch_id(batch: Batch) -> str:
 def default_folder(names: Sequence[str], size: Size, budget: Mapping[str, int] = MappingProxyType({})) -> Path:
     """The same suites, size and budget have the same folder: run them again and the run goes on."""
     stem = "+".join(Path(name).stem if name.endswith(".py") else name.replace("/", "-") for name in names)
-    return Path("runs") / "-".join([stem, size, *(f"{name}={value}" for name, value in budget.items())])
+    return Path("runs") / "-".join([stem, size, *(f"{name}={value}" for name, value in sorted(budget.items()))])
 
 
 def plan(cells: Iterable[Cell], together: bool, in_process: bool, num_sharing: int = 1) -> list[Job]:
@@ -349,13 +360,20 @@ def _write_about(folder: Path, requests: Sequence[Request]) -> None:
             return
         started = was.get("started", started)
     names = list(dict.fromkeys(name for each in requests for name in each.suites))
-    shown = [(beside.name, each.is_checked or not beside.is_foreign) for each in requests for beside in each.samplers]
+    shown = {beside.name + _remark(beside, each.is_checked): None for each in requests for beside in each.samplers}
     about = {
         "suites": [name for name in names if not name.endswith(".py")],
         "user_files": [name for name in names if name.endswith(".py")],
-        "samplers": list(dict.fromkeys(name if is_checked else f"{name} (not checked)" for name, is_checked in shown)),
+        "samplers": list(shown),
         "size": str(first.size),
         "budget": dict(first.budget),
         "requests": [asdict(each) for each in requests],
     }
     store.write_about(folder, about | {"started": started, "versions": store.versions()})
+
+
+def _remark(beside: Beside, is_checked: bool) -> str:
+    """What a reader of its numbers must know of a sampler."""
+    said = ["not checked"] if beside.is_foreign and not is_checked else []
+    said += [] if getattr(beside.sampler(), "is_exact", True) else ["not exact, as it says itself"]
+    return f" ({'; '.join(said)})" if said else ""

@@ -86,16 +86,21 @@ def prove(name: str, kernel: Kernel, cells: Iterable[Cell]) -> None:
 
 
 def _check_report(kernel: Kernel, target: Target) -> None:
-    """Whether a step's `Info.jump` is how far the state went."""
+    """Whether a step's `Info.jump` is how far the state went, and `Info.evals` can be a number of evaluations."""
     kernel, _ = kernel.prepare(target, tuning=False)
     for_states, for_steps = jax.random.split(jax.random.key(0))
     x = jax.vmap(target.space.random)(jax.random.split(for_states, 500))
 
     def step(key, x):
         after, info = kernel.step(key, target, kernel.init(target, x))
-        return target.space.distance(x, after.x), info.jump
+        return target.space.distance(x, after.x), info.jump, info.evals
 
-    moved, reported = map(np.asarray, jax.jit(jax.vmap(step))(jax.random.split(for_steps, 500), x))
+    moved, reported, evals = map(np.asarray, jax.jit(jax.vmap(step))(jax.random.split(for_steps, 500), x))
+    if not (np.isfinite(evals) & (evals >= 0)).all() or not evals.any():
+        raise ValueError(
+            f"it reports {evals.min():g} evaluations of the target in a step; `Info.evals` is how many it has made, 1 "
+            "for one of log pi or of its gradient."
+        )
     wrong = ~np.isclose(moved, reported, rtol=1e-3)
     if wrong.any():
         place = int(jnp.argmax(wrong))

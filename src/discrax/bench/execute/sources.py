@@ -2,14 +2,17 @@
 
 Imports are read, not run. A name that comes from a package (`from discrax.targets import Ising`, or `targets.Ising`
 after `from discrax import targets`) leads to the file that defines it, not to all that the package gathers. Of a user's
-file also the files beside it count that it imports.
+file also the files beside it count that it imports, and modules of the user's own that Python finds elsewhere, but
+nothing that is installed.
 """
 
 import ast
 import hashlib
+import sysconfig
 import threading
 from collections.abc import Iterable
 from functools import cache, lru_cache
+from importlib.util import find_spec
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[2]
@@ -61,18 +64,35 @@ def closure(files: Iterable[Path], leave_out: tuple[str, ...] = ()) -> set[Path]
 
 
 def file_of(module: str, beside: Path | None = None) -> Path | None:
-    """The file of a module of the package, or of one beside a user's file; None for others."""
+    """The file of a module of the package, or of the user's own; None for what is installed."""
     first, _, rest = module.partition(".")
     if first == _NAME:
         place = PACKAGE.joinpath(*rest.split(".")) if rest else PACKAGE
-    elif beside is not None and not beside.is_relative_to(PACKAGE):
+    elif beside is not None and beside.is_relative_to(PACKAGE):
+        return None
+    elif beside is not None:
         place = beside.parent.joinpath(*module.split("."))
     else:
-        return None
+        return _found_by_python(module)
     for path in (place.with_suffix(".py"), place / "__init__.py"):
         if path.is_file():
             return path
-    return None
+    return None if first == _NAME else _found_by_python(module)
+
+
+_INSTALLED = tuple(
+    {Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+)
+
+
+@cache
+def _found_by_python(module: str) -> Path | None:
+    try:
+        spec = find_spec(module)
+    except (ImportError, AttributeError, ValueError):  # a name in a module, or no module at all
+        return None
+    path = None if spec is None or not (spec.origin or "").endswith(".py") else Path(str(spec.origin)).resolve()
+    return None if path is None or any(map(path.is_relative_to, _INSTALLED)) else path
 
 
 def definition(module: str, names: tuple[str, ...] = (), beside: Path | None = None) -> Path | None:

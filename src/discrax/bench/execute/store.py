@@ -110,7 +110,9 @@ def read_standing(path: Path) -> Standing | None:
         written = path.stat().st_mtime_ns
     except (OSError, pa.ArrowException):
         return None
-    return Standing(rows[0]["status"], rows[0].get("program"), written, rows[0].get("batch")) if rows else None
+    if not rows or "status" not in rows[0]:
+        return None
+    return Standing(rows[0]["status"], rows[0].get("program"), written, rows[0].get("batch"))
 
 
 def read_rows(run: str | Path) -> list[dict[str, Any]]:
@@ -123,11 +125,10 @@ def read_rows(run: str | Path) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for path in files:
         try:
-            rows += pq.ParquetFile(path).read().to_pylist()
-        except (OSError, pa.ArrowException) as error:
+            of_file = pq.ParquetFile(path).read().to_pylist()
+            rows += [row | {"labels": json.loads(row["labels"])} for row in of_file]
+        except (OSError, pa.ArrowException, KeyError, TypeError, ValueError) as error:
             raise ValueError(f"{path} is damaged; `discrax bench run` again makes its cell anew.") from error
-    for row in rows:
-        row["labels"] = json.loads(row["labels"])
     return rows
 
 

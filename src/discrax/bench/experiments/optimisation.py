@@ -34,6 +34,7 @@ from discrax.bench.plan.measure import (
     Timing,
     check_complete,
     experiment,
+    experiment_without_sampler,
     folder_of_cell,
     input_of,
     series,
@@ -74,7 +75,7 @@ def annealing(cell: Cell, hot: float = 1.0, cold: float = 0.05, kind: str = "geo
     return _search(cell, search, _folder(cell, search), num_steps=cell.budget.num_samples)
 
 
-@experiment
+@experiment_without_sampler
 def solve_by_default(cell: Cell, seconds: float) -> Measured:
     """What `solve` does by itself in so many seconds an instance."""
     return _search(cell, None, None, seconds=seconds * len(input_of(cell.target).problems))

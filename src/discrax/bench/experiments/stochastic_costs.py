@@ -27,7 +27,17 @@ import numpy as np
 from jaxtyping import Float, Integer
 
 from discrax.bench.plan.cell import Cell
-from discrax.bench.plan.measure import Measured, Number, Timing, check_complete, experiment, input_of, kernel_of, series
+from discrax.bench.plan.measure import (
+    Measured,
+    Number,
+    Timing,
+    check_complete,
+    experiment,
+    experiment_without_sampler,
+    input_of,
+    kernel_of,
+    series,
+)
 from discrax.core import random
 from discrax.core.kernel import Kernel
 from discrax.data.folder import data_arrays
@@ -89,7 +99,7 @@ def search(cell: Cell, num_rescoring: int = 10_000, num_evaluation: int = 10_000
     return _facility_numbers(target, found)
 
 
-@experiment
+@experiment_without_sampler
 def integer_program(cell: Cell, num_scenarios: int, seconds: float, num_evaluation: int = 10_000) -> Measured:
     """HiGHS on a sample average."""
     target: FacilityLocation = input_of(cell.target)
@@ -155,7 +165,7 @@ def place(cell: Cell, solution: str = "last") -> Measured:
     return _circuit_numbers(_errors(made, found), seconds)
 
 
-@experiment
+@experiment_without_sampler
 def best_placements(cell: Cell) -> Measured:
     """The best placement of each circuit, of all."""
     begin = time.perf_counter()
@@ -164,7 +174,7 @@ def best_placements(cell: Cell) -> Measured:
     return _circuit_numbers(errors, time.perf_counter() - begin)
 
 
-@experiment
+@experiment_without_sampler
 def stored_placements(cell: Cell) -> Measured:
     """The least of all errors as the set has it."""
     made = input_of(cell.target)
@@ -172,7 +182,7 @@ def stored_placements(cell: Cell) -> Measured:
     return _circuit_numbers(100 * data_arrays("circuits/circuits.npz")["score"][: len(made), column], 0.0)
 
 
-@experiment
+@experiment_without_sampler
 def random_placements(cell: Cell) -> Measured:
     """The mean over all placements of each circuit."""
     begin = time.perf_counter()

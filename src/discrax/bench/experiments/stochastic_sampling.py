@@ -30,6 +30,7 @@ from discrax.bench.plan.measure import (
     Timing,
     check_complete,
     experiment,
+    experiment_without_sampler,
     input_of,
     kernel_of,
 )
@@ -196,7 +197,7 @@ def _fixed_time(cell: Cell, target: TallLogisticRegression, h: float) -> SGDLD:
     return kernel((low + high) / 2)
 
 
-@experiment
+@experiment_without_sampler
 def jump_rates(cell: Cell, num_batches: int = 200) -> Measured:
     """At the state that no flip improves: the spread of log10 Z over mini-batches, against that of gradient norms."""
     target: TallLogisticRegression = input_of(cell.target)

@@ -10,6 +10,8 @@ import importlib
 import importlib.util
 import json
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
@@ -62,12 +64,15 @@ def _module(name: str) -> Any:
         raise ValueError(f"A module is named like 'package.module', but got {name!r}.") from error
 
 
+_USER = "discrax_user_"  # names of modules that are made of files
+
+
 def load_file(path: Path) -> Any:
-    """A Python file as a module, once a process."""
+    """A Python file as a module, once a process. While it is read it finds the files beside it, as a script does."""
     path = path.resolve()
     if not path.is_file():
         raise ValueError(f"There is no file {path}.")
-    name = f"discrax_user_{hashlib.sha256(str(path).encode()).hexdigest()[:12]}"
+    name = f"{_USER}{hashlib.sha256(str(path).encode()).hexdigest()[:12]}"
     if name not in sys.modules:
         spec = importlib.util.spec_from_file_location(name, path)
         assert spec is not None
@@ -75,13 +80,33 @@ def load_file(path: Path) -> Any:
         module = importlib.util.module_from_spec(spec)
         sys.modules[name] = module
         try:
-            spec.loader.exec_module(module)
+            with _folder_on_path(path.parent):
+                spec.loader.exec_module(module)
         except BaseException as error:
             del sys.modules[name]
             if isinstance(error, SyntaxError) and error.filename == str(path):
                 raise ValueError(f"{path} is not Python: {error.msg} in line {error.lineno}.") from error
             raise
     return sys.modules[name]
+
+
+@contextmanager
+def _folder_on_path(folder: Path) -> Iterator[None]:
+    """What is imported from there meanwhile is forgotten after: another folder may have a file of that name."""
+    if str(folder) in sys.path:
+        yield
+        return
+    before = set(sys.modules)
+    sys.path.append(str(folder))
+    try:
+        yield
+    finally:
+        with suppress(ValueError):
+            sys.path.remove(str(folder))
+        for name in set(sys.modules) - before:
+            file = getattr(sys.modules[name], "__file__", None)
+            if file and Path(file).is_relative_to(folder) and not name.startswith(_USER):
+                del sys.modules[name]
 
 
 @dataclass(frozen=True)

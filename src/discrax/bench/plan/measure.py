@@ -46,16 +46,33 @@ class Experiment(NamedTuple):
     """A measure that does not sample: it makes numbers of a cell in its own way."""
 
     run: Callable[[Cell], Measured]
+    has_sampler: bool = True  # False: neither the cell's sampler nor its steps and chains are used
 
 
-def experiment(run: Callable[Concatenate[Cell, Settings], Measured]) -> Callable[Settings, Experiment]:
+Run = Callable[Concatenate[Cell, Settings], Measured]
+
+
+def experiment(run: Run[Settings]) -> Callable[Settings, Experiment]:
     """Decorates what an experiment does with a cell: a suite then calls it with its settings alone."""
+    return _with_settings(run, has_sampler=True)
 
+
+def experiment_without_sampler(run: Run[Settings]) -> Callable[Settings, Experiment]:
+    """The same for one that uses neither the sampler of its cell nor its steps and chains."""
+    return _with_settings(run, has_sampler=False)
+
+
+def _with_settings(run: Run[Settings], *, has_sampler: bool) -> Callable[Settings, Experiment]:
     @wraps(run)
     def with_settings(*args: Settings.args, **kwargs: Settings.kwargs) -> Experiment:
-        return Experiment(lambda cell: run(cell, *args, **kwargs))
+        return Experiment(lambda cell: run(cell, *args, **kwargs), has_sampler)
 
     return with_settings
+
+
+def has_sampler(cell: Cell) -> bool:
+    """Whether the cell's numbers are those of its sampler, with its steps and chains."""
+    return getattr(cell.measure(), "has_sampler", True)
 
 
 class Measure(NamedTuple):

@@ -11,7 +11,9 @@ Row = dict[str, Any]
 Item = TypeVar("Item")
 Place = TypeVar("Place")
 Derive = Callable[[list[Row]], list[Row]]
-OF_SECONDS = ("time_s", "microseconds_per_step", "ESS_t", "ESS_all_t", "ESS_chain_t")  # metrics that need a clock
+OF_SECONDS = (  # metrics that need a clock
+    "time_s", "microseconds_per_step", "ESS_t", "ESS_all_t", "ESS_chain_t", "ESS_per_second", "ESS_of_size_per_second",
+)  # fmt: skip
 
 
 def group_by(items: Iterable[Item], place: Callable[[Item], Place]) -> dict[Place, list[Item]]:

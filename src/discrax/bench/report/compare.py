@@ -3,8 +3,9 @@
     ratio = b / a,    z = (b - a) / sqrt(error_a^2 + error_b^2)
 
 The errors are standard errors over chains or instances. A number has moved where |z| > 3. Where an error is not known,
-or the chains of either are too short, there is no z, and no verdict. Cells of equal labels may have other budgets,
-such as those of two sizes; which these are is said.
+or the chains of either are too short, there is no z, and no verdict; nor has what needs a clock between two devices.
+Cells of equal labels may have other budgets, such as those of two sizes, and other targets or samplers, where a suite
+was edited between the runs; which these are is said.
 """
 
 import json
@@ -16,11 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from discrax.bench.execute import store
-from discrax.bench.plan.rows import Row, add_facts, group_by, is_too_short, standard_error
+from discrax.bench.plan.rows import OF_SECONDS, Row, add_facts, group_by, is_too_short, standard_error
 from discrax.bench.report.grid import markdown_table, number_text
 
 BEYOND_CHANCE = 3.0
 _SHOWN = 5  # of what a remark lists
+_CALLS = ("target", "sampler", "adaptation", "measure", "init")
 
 _HEADS = ("cell", "metric", "a", "b", "b / a", "z", "")
 
@@ -56,6 +58,10 @@ class Comparison:
     broken: tuple[str, ...]  # ok in a, failed in b
     mended: tuple[str, ...]
     unequal: tuple[tuple[str, str], ...] = ()  # the budgets in a and b of each pair of cells where they differ
+    changed: tuple[
+        tuple[str, str], ...
+    ] = ()  # what else is called differently in a and b ("target"), and by which cell
+    devices: tuple[tuple[str, str], ...] = ()  # in a and b of each pair of cells where they differ
 
     @property
     def moved(self) -> list[Difference]:
@@ -93,6 +99,12 @@ class Comparison:
                 f"{len(self.unequal)} pairs of cells have other budgets in a than in b (chains x steps, and how many "
                 f"pairs): {shown}."
             )
+        for part, names in group_by(self.changed, lambda each: each[0]).items():
+            shown = ", ".join(name for _, name in names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
+            said.append(f"{len(names)} pairs of cells have another {part} in a than in b: {shown}.")
+        if self.devices:
+            pairs = ", ".join(f"{a} in a, {b} in b ({count})" for (a, b), count in Counter(self.devices).most_common())
+            said.append(f"What needs a clock is not judged where devices differ: {pairs}.")
         kinds = (("only in a", self.only_a), ("only in b", self.only_b), ("failed in b", self.broken))
         for what, names in (*kinds, ("failed in a", self.mended)):
             if names:
@@ -137,7 +149,7 @@ def compare_rows(rows_a: list[Row], rows_b: list[Row]) -> Comparison:
     pairs = {id: id if id in cells_b else by_labels.get(_identity(group[0])) for id, group in cells_a.items()}
     found = set(pairs.values())
     differences: list[Difference] = []
-    broken, mended, unequal = [], [], []
+    broken, mended, unequal, changed, devices = [], [], [], [], []
     for id_a, id_b in pairs.items():
         if id_b is None:
             continue
@@ -145,6 +157,9 @@ def compare_rows(rows_a: list[Row], rows_b: list[Row]) -> Comparison:
         budgets = _budget(a[0]), _budget(b[0])
         if budgets[0] != budgets[1]:
             unequal.append(budgets)
+        changed += [(part, a[0]["name"]) for part in _CALLS if _called(a[0], part) != _called(b[0], part)]
+        if a[0]["device"] != b[0]["device"]:
+            devices.append((a[0]["device"] or "unknown", b[0]["device"] or "unknown"))
         was_ok, is_ok = a[0]["status"] == "ok", b[0]["status"] == "ok"
         if was_ok and is_ok:
             differences += _differences(a, b)
@@ -159,6 +174,8 @@ def compare_rows(rows_a: list[Row], rows_b: list[Row]) -> Comparison:
         tuple(broken),
         tuple(mended),
         tuple(unequal),
+        tuple(changed),
+        tuple(devices),
     )
 
 
@@ -179,6 +196,8 @@ def _z(a: Row, b: Row) -> float | None:
     error_a, error_b = standard_error(a), standard_error(b)
     if error_a is None or error_b is None or is_too_short(a) or is_too_short(b):
         return None
+    if a["metric"] in OF_SECONDS and a["device"] != b["device"]:
+        return None
     error = math.hypot(error_a, error_b)
     return (b["value"] - a["value"]) / error if error > 0 else None
 
@@ -188,6 +207,12 @@ def _budget(row: Row) -> str:
     found = json.loads(row["settings"])["budget"]
     steps, warmup = found["num_samples"] * found["thinning"], found["num_warmup"]
     return f"{found['num_chains']:,} x {steps:,}" + (f" after {warmup:,} of warm-up" if warmup else "")
+
+
+def _called(row: Row, part: str) -> Any:
+    """What a cell calls, but for where a user's file lies: a copy of it may have moved."""
+    found = json.loads(row["settings"]).get(part)
+    return found | {"address": found["address"].rpartition("/")[2]} if isinstance(found, dict) else found
 
 
 def _identity(row: Row) -> tuple:

@@ -4,10 +4,10 @@ A task is what a cell samples or searches, with its budget, and where seconds co
 
     rank = 1 + number of samplers that are better by more than two standard errors of the difference
 
-so that samplers within two standard errors share a rank. Cells whose chains are too short have none. Where no error is
-known the number is taken as it is. Runs at several values of one knob (labels `rate`, `sigma`, `alpha`) are not ranked,
+so that samplers within two standard errors share a rank. Cells whose chains are too short have none, nor has a number
+whose error is not known. Runs at several values of one knob (labels `rate`, `sigma`, `alpha`) are not ranked,
 nor are tasks in which fewer than two samplers have a number. A sampler whose weight is sqrt(t), the usual one, is the
-same sampler whether its cells say so or not.
+same sampler whether its cells say so or not. Of kernels that are not the package's, two of one name are two samplers.
 """
 
 import base64
@@ -30,7 +30,7 @@ from discrax.bench.report.grid import BEYOND_CHANCE, markdown_table
 from discrax.bench.report.looks import name_of
 from discrax.bench.report.numbers import to_csv, value_text
 from discrax.bench.report.page import environment
-from discrax.bench.report.write import place_of, rows_by_suite, suites_of
+from discrax.bench.report.write import current, place_of, rows_by_suite, suites_of
 from discrax.core.files import check_writable, write_whole
 
 
@@ -111,7 +111,7 @@ def _read(run: Path) -> list[Row]:
     for name, members in rows_by_suite(planned, rows).items():
         for row in members:
             suite_of.setdefault(row["cell"], name)
-    name = run.resolve().name
+    name, rows = run.resolve().name, current(planned, rows)
     return [row | {"run": name, "suite": suite_of.get(row["cell"], _OWN)} for row in rows]
 
 
@@ -194,8 +194,8 @@ def _metric_of(board: Board, rows: Sequence[Row]) -> str | None:
 
 def _standings_of(board: Board, task: str, metric: str, rows: Sequence[Row]) -> list[Standing]:
     """The samplers of one task, the best first."""
-    found = []
-    for sampler, members in group_by(rows, lambda row: _sampler_of(row["labels"])).items():
+    found, names = [], _samplers_in(rows)
+    for sampler, members in group_by(rows, lambda row: names[_code_of(row)]).items():
         newest = {row["seed"]: row for row in sorted(members, key=_finished) if row["metric"] in (metric, "failed")}
         labels = members[0]["labels"]
         here = Standing(board.name, _paper(members[0]), labels.get("task", "-"), task, sampler, metric, "failed")
@@ -207,8 +207,8 @@ def _standings_of(board: Board, task: str, metric: str, rows: Sequence[Row]) -> 
         if measured or newest:
             found.append(here)
     sign = board.metrics[metric]
-    ok = [each for each in found if each.status == "ok"]
-    places = rank_all([(sign * (each.value or 0.0), each.error) for each in ok])
+    ok = [each for each in found if each.status == "ok" and each.error is not None]
+    places = rank_all([(sign * (each.value or 0.0), each.error or 0.0) for each in ok])
     ranks = {each.sampler: place for each, place in zip(ok, places, strict=True)} if len(ok) > 1 else {}
     ranked = [replace(each, rank=ranks.get(each.sampler)) for each in found]
     return sorted(ranked, key=lambda each: (each.rank or math.inf, -sign * (each.value or 0.0)))
@@ -219,15 +219,41 @@ def _sampler_of(labels: dict[str, str]) -> str:
     return name_of(said, _SAMPLER)
 
 
+def _code_of(row: Row) -> tuple[str, str, str]:
+    """The name of a row's sampler and, of a kernel that is not the package's, where it is and which version of it."""
+    address = _address_of(row.get("settings") or "{}")
+    if not address or address.startswith("discrax."):
+        return _sampler_of(row["labels"]), "", ""
+    return _sampler_of(row["labels"]), address.rpartition(":")[0], (row.get("program") or "").rpartition("-")[2]
+
+
+@lru_cache(maxsize=4096)
+def _address_of(settings: str) -> str:
+    return json.loads(settings).get("sampler", {}).get("address", "")
+
+
+def _samplers_in(rows: Iterable[Row]) -> dict[tuple[str, str, str], str]:
+    """What each sampler is called: by its name, with file and version where several have that."""
+    names = {}
+    for name, alike in group_by(dict.fromkeys(map(_code_of, rows)), lambda code: code[0]).items():
+        several_files = len({place for _, place, _ in alike}) > 1
+        for code in alike:
+            _, place, version = code
+            parts = [place or "discrax"] if several_files else []
+            parts += [version] if len([other for other in alike if other[1] == place]) > 1 else []
+            names[code] = f"{name} ({', '.join(parts)})" if parts else name
+    return names
+
+
 def _finished(row: Row) -> str:
     return row.get("finished") or ""
 
 
-def rank_all(numbers: Sequence[tuple[float, float | None]]) -> list[int]:
+def rank_all(numbers: Sequence[tuple[float, float]]) -> list[int]:
     """The rank of each (value, standard error), larger values first; within two standard errors it is shared."""
 
-    def is_beaten(mine: tuple[float, float | None], other: tuple[float, float | None]) -> bool:
-        return other[0] - mine[0] > BEYOND_CHANCE * math.hypot(mine[1] or 0.0, other[1] or 0.0)
+    def is_beaten(mine: tuple[float, float], other: tuple[float, float]) -> bool:
+        return other[0] - mine[0] > BEYOND_CHANCE * math.hypot(mine[1], other[1])
 
     return [1 + sum(is_beaten(mine, other) for other in numbers) for mine in numbers]
 

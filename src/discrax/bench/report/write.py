@@ -57,6 +57,7 @@ def make_document(run_dir: Path) -> Document:
     about, rows = store.read_about(run_dir), add_facts(store.read_rows(run_dir))
     suites, size = suites_of(about), Size(about.get("size", Size.DEFAULT))
     planned = {suite.name: {cell.id: cell for cell in suite.cells(size)} for suite in suites}
+    rows = current(planned, rows)
     order = {id: place for place, id in enumerate(id for cells in planned.values() for id in cells)}
     rows.sort(key=lambda row: order.get(row["cell"], len(order)))
     palette = palette_of(name_of(row["labels"], ("sampler", "weight_fn")) for row in rows)
@@ -92,6 +93,13 @@ def _command(request: Request) -> str:
     parts += ["--set", *(f"{name}={value}" for name, value in request.budget)] if request.budget else []
     parts += [f"--seeds {request.seeds}"] if request.seeds > 1 else []
     return " ".join(parts)
+
+
+def current(planned: Mapping[str, Mapping[str, Cell]], rows: Sequence[Row]) -> list[Row]:
+    """The rows without those of cells in whose place others are planned now, such as of a suite that was edited."""
+    cells = {id: cell for suite in planned.values() for id, cell in suite.items()}
+    taken = {(frozenset(cell.labels), cell.seed) for cell in cells.values()}
+    return [row for row in rows if row["cell"] in cells or (frozenset(row["labels"].items()), row["seed"]) not in taken]
 
 
 def rows_by_suite(planned: Mapping[str, Mapping[str, Cell]], rows: Sequence[Row]) -> dict[str, list[Row]]:
@@ -171,11 +179,12 @@ def _programs(cells: Sequence[Row]) -> str:
     versions: dict[str, set[str]] = {}  # of what a cell calls
     for row in cells:
         versions.setdefault(store.calls_of(row["settings"]), set()).add(row.get("program") or "unknown")
-    changed = sorted({row["name"] for row in cells if len(versions[store.calls_of(row["settings"])]) > 1})
+    changed = [row["name"] for row in cells if len(versions[store.calls_of(row["settings"])]) > 1]
     engine = next(iter(engines), "-")
     if not changed:
         return engine
-    return f"{engine}; the code of {len(changed)} cells changed between them: {', '.join(changed[:5])}"
+    names = ", ".join(sorted(set(changed))[:5])
+    return f"{engine}; {len(changed)} cells are by several versions of their code, and means are over all: {names}"
 
 
 def _duration(seconds: float) -> str:

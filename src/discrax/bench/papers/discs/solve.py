@@ -82,7 +82,7 @@ def _beside_pas(rows: list[Row]) -> list[Row]:
 
 @suite(
     "discs/mis-solve",
-    "independent sets of Erdos-Renyi graphs: what `solve` finds by itself (a second a graph, 30 a large one)",
+    "independent sets of Erdos-Renyi graphs: what `solve` finds (by default a second a graph, 30 a large one)",
     Table(
         "Size after repair, beside print",
         "", 0, "value", "value", ("what",), rows=("graph_set", "density", "sampler"), derive=_beside_pas,
@@ -108,7 +108,7 @@ def _parts_beside_pas(rows: list[Row]) -> list[Row]:
 
 @suite(
     "discs/partition-solve",
-    "three parts of the graphs of five networks: what `solve` finds by itself (10 seconds a graph)",
+    "three parts of the graphs of five networks: what `solve` finds by itself (by default 10 seconds a graph)",
     Table(
         "Edges that are cut, as a share (smaller is better), and balance",
         "", 0, "value", "value", ("what",), rows=("graph", "sampler"), derive=_parts_beside_pas,

@@ -16,7 +16,15 @@ import numpy as np
 
 from discrax.bench.experiments.ess import ess_numbers, mix, movement
 from discrax.bench.plan.cell import Call, Cell
-from discrax.bench.plan.measure import Measure, Measured, Number, Timing, experiment, input_of, target_of
+from discrax.bench.plan.measure import (
+    Measure,
+    Measured,
+    Number,
+    Timing,
+    experiment_without_sampler,
+    input_of,
+    target_of,
+)
 from discrax.bench.plan.rows import Derive, Row, group_by, only
 from discrax.exact import law
 from discrax.sampling import Result
@@ -182,7 +190,7 @@ def jump_trace() -> Measure:
     return Measure(lambda target: "draws", numbers)
 
 
-@experiment
+@experiment_without_sampler
 def ball_size(cell: Cell, radius: int) -> Measured:
     """How many states differ from one in at most `radius` sites of a space of two levels, the cell's target."""
     d = input_of(cell.target).num_sites
