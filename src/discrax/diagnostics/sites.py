@@ -5,8 +5,8 @@ Of the indicator 1[x_i = v] of a site i and a level v, over chains and draws:
     p_iv = its mean,       ESS_iv = the sum over chains of its ESS,       error_iv = sqrt(p_iv (1 - p_iv) / ESS_iv)
 
 The ESS of a site is the smallest of its levels', and its R-hat the largest: that of the halves of chains, not of ranks,
-since a site has few levels and most ranks would be ties. A level that never changed tells nothing: its error is NaN,
-and a site of which that is true of every level has ESS 0 and an R-hat of NaN.
+since a site has few levels and most ranks would be ties; one chain has none. A level that never changed tells nothing:
+its error is NaN, and a site of which that is true of every level has ESS 0 and an R-hat of NaN.
 """
 
 from dataclasses import dataclass
@@ -110,7 +110,7 @@ def _level(
 def _split_rhat(values: Float[np.ndarray, "sites chains draws"]) -> Float[np.ndarray, " sites"]:
     """Of the halves of chains; infinite where each is constant and they differ."""
     half = values.shape[-1] // 2
-    if half < _FEWEST:
+    if half < _FEWEST or values.shape[1] == 1:  # of one chain nothing is known of others
         return np.full(len(values), np.nan)
     halves = np.concatenate([values[..., :half], values[..., -half:]], axis=1)
     within, between = halves.var(axis=-1, ddof=1).mean(axis=-1), half * _variance(halves.mean(axis=-1))

@@ -22,13 +22,20 @@ from discrax.core.driver import drive, start
 from discrax.core.kernel import Kernel, check_fits
 from discrax.core.programs import reads_user_code
 from discrax.core.space import Space
-from discrax.core.target import Target, check_target
+from discrax.core.stochastic import StochasticTarget
+from discrax.core.target import Target, bare, check_target
 
 
 def law(target: Target, limit: int = 1 << 20) -> Float[np.ndarray, " states"]:
     """The probability of every state, in the order of `target.space.enumerate()`."""
     whole("limit", limit, least=1)
     check_target(target)
+    base = bare(target)
+    if isinstance(base, StochasticTarget) and not base.is_log_prob_exact:
+        raise ValueError(
+            f"The law of {type(base).__name__} needs its exact log_prob, but what it has is an estimate from a part "
+            "of the data; give the target all rows at once, or log_prob=..."
+        )
     states = jnp.asarray(target.space.enumerate(limit))
     values = np.asarray(jax.jit(jax.vmap(lambda x: target.log_prob(target.space.embed(x))))(states), np.float64)
     if np.isnan(values).any() or np.isposinf(values).any() or np.isneginf(values).all():
@@ -149,6 +156,17 @@ def _walk(
     return ensemble.states.x
 
 
+def _possible_state(
+    key: PRNGKeyArray, space: Space, probabilities: Float[np.ndarray, " states"]
+) -> Integer[np.ndarray, "*shape"]:
+    """A random state; one of probability 0 may have no way out."""
+    state = np.asarray(space.random(key))
+    if probabilities[space.index(state[None])[0]] > 0:
+        return state
+    places = np.flatnonzero(probabilities)
+    return np.asarray(space.enumerate()[np.random.default_rng(random.seed_of(key)).choice(places)])
+
+
 def _check_power(probabilities: Float[np.ndarray, " states"], num_chains: int) -> None:
     """The smaller of the two tests must have at least two states, or pools of rare ones, to tell apart."""
     if (probabilities > 0).sum() < 2:
@@ -206,7 +224,7 @@ def check_kernel(
     starts = np.asarray(_draw(for_draws, space, probabilities, num_chains))[: _BATCHES * few]
     batches = zip(random.split(for_invariance, _BATCHES), np.split(starts, _BATCHES), strict=True)
     ends = np.concatenate([np.asarray(_walk(k, target, prepared, x, num_steps)) for k, x in batches])
-    one_state = np.broadcast_to(np.asarray(space.random(for_start)), (few, *space.shape))
+    one_state = np.broadcast_to(_possible_state(for_start, space, probabilities), (few, *space.shape))
     num_rounds = -(-num_convergence_steps // num_steps)
     late_ends = np.asarray(_walk(for_convergence, target, prepared, one_state, num_steps, num_rounds))
 

@@ -88,6 +88,7 @@ def as_inner_kernel(kernel: str | Kernel, space: Space) -> InnerKernel:
     """
     check_space(space)
     ready = build_kernel(kernel, FunctionTarget(function=jnp.sum, space=space))
+    roomy = ready if ready.capacity is None else ready.with_capacity(space.num_sites)  # knobs come as a step is made
 
     def init(position: Integer[Array, "*shape"], logdensity_fn: Callable[[Array], Array]) -> AlgorithmState:
         x = _codes(space, position)
@@ -96,7 +97,7 @@ def as_inner_kernel(kernel: str | Kernel, space: Space) -> InnerKernel:
     def step(
         rng_key: PRNGKeyArray, state: AlgorithmState, logdensity_fn: Callable[[Array], Array], **knobs: Array
     ) -> tuple[AlgorithmState, Info]:
-        turned = ready.with_knobs(**knobs) if knobs else ready
+        turned = roomy.with_knobs(**knobs) if knobs else ready
         target = FunctionTarget(function=logdensity_fn, space=space)
         after, info = turned.step(random.as_threefry(rng_key), target, State(*state))
         return AlgorithmState(*after), info

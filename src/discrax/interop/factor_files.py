@@ -104,7 +104,7 @@ def observe(graph: FactorGraph, evidence: Mapping[Any, Any]) -> FactorGraph:
     before = {} if frozen is None else {
         graph.names[site]: int(frozen.codes[site]) for site in np.flatnonzero(np.asarray(frozen.mask))
     }  # fmt: skip
-    return graph.given({**before, **evidence})
+    return graph.given({**before, **evidence} if isinstance(evidence, Mapping) else evidence)
 
 
 def open_text(path: str | Path) -> Text:

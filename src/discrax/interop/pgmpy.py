@@ -30,6 +30,8 @@ def from_pgmpy(model: Any, evidence: Mapping[Hashable, Any] | None = None) -> Fa
             if states.setdefault(name, known) != known:
                 raise ValueError(f"The states of {name} are {states[name]} in one factor, but {known} in another.")
     loose = [node for node in model.nodes() if node not in states and node not in factors]
+    if loose and isinstance(loose[0], tuple):
+        raise ValueError(f"The nodes of a {type(model).__name__} are cliques; give the network that it was made of.")
     if loose:
         raise ValueError(f"Every variable has a factor, but {loose[0]!r} has none.")
     names = list(states)

@@ -102,7 +102,9 @@ def first_chains(
     buffer_size: int,
     batch_size: int,
 ) -> Integer[Array, "chains *shape"]:
-    """Where the chains of the buffer begin: as given, else at independent sites with the frequencies of the data."""
+    """Where the chains of the buffer begin: as given, else at independent sites with the frequencies of the data, but
+    for what the space holds.
+    """
     space, size = model.space, -(-buffer_size // batch_size) * batch_size
     needed = size * space.num_sites * 8 * (1 if space.has_two_levels else space.num_levels)
     if init is None:
@@ -118,10 +120,15 @@ def first_chains(
     rng = np.random.default_rng(np.asarray(jax.random.key_data(key)).tolist())
     p = smoothed(rows.mean(axis=0) / 255) if is_dynamic else frequencies(rows, space.num_levels)
     if space.has_two_levels:
-        return jnp.asarray(rng.random((size, *space.shape)) < p, space.dtype)
-    thresholds = np.cumsum(p, axis=-1)[..., :-1]
-    above = rng.random((size, *space.shape, 1)) > thresholds[None]
-    codes = above.sum(axis=-1) if space.counts is None else np.minimum(above.sum(axis=-1), space.counts - 1)
+        codes = (rng.random((size, *space.shape)) < p).astype(space.dtype)
+    else:
+        thresholds = np.cumsum(p, axis=-1)[..., :-1]
+        codes = (rng.random((size, *space.shape, 1)) > thresholds[None]).sum(axis=-1)
+        codes = codes if space.counts is None else np.minimum(codes, space.counts - 1)
+    if space.frozen is not None:
+        codes = np.where(space.frozen.mask, space.frozen.codes, codes)
+    if space.totals is not None:
+        codes = np.array([space.mend(state, rng.random(space.num_sites)) for state in codes])
     return jnp.asarray(codes, space.dtype)
 
 

@@ -32,8 +32,8 @@ def train_model(settings: dict[str, Any], folder: Path, *, save_every: int, resu
     `settings` are the options of `discrax train` by their names; `updates` and `rate` may be None, their defaults.
     """
     _check(settings | {"save_every": save_every})
+    updates = settings["updates"]
     if resume:
-        updates = settings["updates"]
         settings = read_config(folder)
         settings |= {} if updates is None else {"updates": updates}
     else:
@@ -45,7 +45,7 @@ def train_model(settings: dict[str, Any], folder: Path, *, save_every: int, resu
     build_kernel(settings["sampler"], model)  # a typo is found before anything is written
     key = key_of(settings["seed"])
     with TrainingFolder(folder, key, resume) as run:
-        if not resume:  # not before it is sure that the folder has no run
+        if not resume or updates is not None:  # not before it is sure that the folder has no run, or has one
             write_config(folder, settings)
         same = {name: settings[name] for name in ("sampler", "ema", "l1", "weight_decay", "every")}
         return pcd(

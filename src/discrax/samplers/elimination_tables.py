@@ -120,6 +120,8 @@ class _Builder:
             full = rows[:, None] + of_sites[step.site] * own
             places.append(np.where(is_level, full, _BARRED if i == 0 else _ZERO))
             shifts.append(shift)
+        if not places:  # a site of no table
+            places, shifts = [np.tile(np.where(is_level, _ZERO, _BARRED), (size, 1))], [0]
         return np.stack(places, axis=-1), np.array(shifts)
 
     def layer(self, numbers: list[int], parts: list, rows: list[int]) -> Layer:

@@ -103,10 +103,16 @@ def begin_path(
     """The path to a target and the kernel that is to move along it, checked before anything is drawn."""
     check_target(target)
     path = path_to(target, reference)
-    kernel = build_kernel(default_sampler(path.end) if sampler is None else sampler, path.end)
+    return path, kernel_along(path.end, sampler)
+
+
+def kernel_along(target: Target, sampler: str | Kernel | None) -> Kernel:
+    """The kernel that moves along a path to this target: the one that is named, or one that suits it."""
+    check_target(target)
+    kernel = build_kernel(default_sampler(target) if sampler is None else sampler, target)
     if not kernel.is_exact:
         raise ValueError(f"{type(kernel).__name__} does not leave its target invariant, so weights would be wrong.")
-    return path, kernel
+    return kernel
 
 
 # Compiled: op by op these are slow.

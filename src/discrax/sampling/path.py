@@ -101,8 +101,8 @@ def path_to(target: Target, reference: ArrayLike | Target | None) -> Path:
     space, real = target.space, jnp.result_type(float)
     if space.totals is not None:
         raise ValueError(
-            "The path begins at independent sites, but the totals of this space are bounded; state the law on a space "
-            "without bounds."
+            "The path begins at independent sites, but the totals of this space are bounded; use method='tempering', "
+            "which begins at the uniform law of its states."
         )
     law, x = law_of_sites(space, reference), jnp.zeros(space.shape, space.dtype)
     end = between(law, target)  # which sees whether they fit
@@ -154,7 +154,9 @@ def law_of_sites(space: Space, reference: ArrayLike | Target | None) -> Target:
 
 
 def default_sampler(target: Target) -> str | Kernel:
-    """Sweeps by colours where the target has few of them, else "pas"."""
+    """Sweeps by colours where the target has few of them, swaps where totals are bounded, else "pas"."""
+    if target.space.totals is not None:
+        return "swap"
     colouring = offered(target, Coloured)
     has_few = colouring is not None and colouring.colours().max() < _MOST_COLOURS
     return gibbs("chromatic") if has_few and offered(target, ExactRatios) is not None else "pas"

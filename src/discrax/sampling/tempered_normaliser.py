@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from discrax.core.kernel import Kernel
 from discrax.core.target import Target
-from discrax.sampling.annealed import begin_path
+from discrax.sampling.annealed import kernel_along
 from discrax.sampling.ladder import Ladder
 from discrax.sampling.log_normaliser_estimates import log_normaliser_of_path
 from discrax.sampling.normaliser import Normaliser
@@ -30,7 +30,7 @@ def temper_chains(
     progress: bool | None = None,
 ) -> Normaliser:
     """log Z by `sample(..., tempering=Ladder(...))`, with `steps` steps of the sampler between exchanges."""
-    _, kernel = begin_path(target, reference, sampler)
+    kernel = kernel_along(target, sampler)
     first = None if reference is None else law_of_sites(target.space, reference)
     ladder = Ladder(num_rungs=num_rungs, reference=first, num_steps=steps)
     settings: dict[str, Any] = {

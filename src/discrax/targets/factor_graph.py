@@ -73,6 +73,8 @@ class FactorGraph(ExactRatios, LocalChanges, Coloured, Factored):
         _check_list("tables", tables)
         if len(scopes) != len(tables):
             raise ValueError(f"Every table has a scope, but there are {len(scopes)} scopes and {len(tables)} tables.")
+        if not len(scopes):  # arrays without entries cannot be looked up in
+            scopes, tables, in_logs = [()], [0.0], True
         self.scopes = tuple(_check_scope(f, scope, space.num_sites) for f, scope in enumerate(scopes))
         logs = [self._check_table(f, table, in_logs) for f, table in enumerate(tables)]
         self._lay_out(logs)

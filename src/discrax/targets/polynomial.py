@@ -95,15 +95,18 @@ class Polynomial(ExactRatios, LocalChanges, Coloured):
     def from_terms(
         cls, space: Binary | Spin, terms: Mapping[tuple[int, ...] | frozenset[int], float], *, offset: float = 0.0
     ) -> "Polynomial":
-        """From weights of products of sites, `{(0, 1, 2): 0.5, (3,): -1.0}`; no site comes twice in a product."""
+        """From weights of products of sites, `{(0, 1, 2): 0.5, (3,): -1.0, (): 2.0}`; no site comes twice in a product,
+        and that of none is a constant.
+        """
         if not isinstance(terms, Mapping):
             raise TypeError(f"terms are a dict of tuples of sites and their weights, but got {describe(terms)}.")
         for term in terms:
             if not isinstance(term, tuple | frozenset):
                 raise TypeError(f"A term is a tuple of sites, such as (0, 1) or (0,), but got {describe(term)}.")
+        constants, terms = [w for term, w in terms.items() if not term], {k: w for k, w in terms.items() if k}
         start = np.append(0, np.cumsum([len(term) for term in terms], dtype=np.int64))
         sites = as_array("The sites of terms", [*chain.from_iterable(terms)] or np.zeros(0, np.int64))
-        return cls(space, start, sites, [*terms.values()], offset=offset)
+        return cls(space, start, sites, [*terms.values()], offset=sum(constants, offset))
 
     @property
     def gathers(self) -> bool:

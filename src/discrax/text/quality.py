@@ -33,6 +33,11 @@ def ngrams(sentence: Words, n: int) -> list[tuple[str, ...]]:
     return list(zip(*(sentence[i:] for i in range(n)), strict=False))
 
 
+def _num_ngrams(sentence: Words, n: int) -> int:
+    """How many n-grams count as there: a sentence that is too short for any has one that matches nothing."""
+    return max(1, len(sentence) - n + 1)
+
+
 def _check_words(sentences: Any) -> None:
     """A sentence that is not split would be read letter by letter."""
     if not isinstance(sentences, Sequence) or any(
@@ -54,7 +59,7 @@ def self_bleu(sentences: Sequence[Words]) -> float:
             for gram, count in Counter(ngrams(sentence, n)).items():
                 first, second = best[n - 1][gram]
                 matches[n - 1] += min(count, second if count == first else first)
-                totals[n - 1] += count
+            totals[n - 1] += _num_ngrams(sentence, n)
     lengths = Counter(map(len, sentences))
     nearest = sum(_nearest(len(each), (lengths - Counter([len(each)])).keys()) for each in sentences)
     return _bleu(matches, totals, sum(map(len, sentences)), nearest)
@@ -82,7 +87,7 @@ def corpus_bleu(sentences: Sequence[Words], corpus: Sequence[Words]) -> float:
         for sentence in sentences:
             for gram, count in Counter(ngrams(sentence, n)).items():
                 matches[n - 1] += min(count, most_often.get(gram, (0, 0))[0])
-                totals[n - 1] += count
+            totals[n - 1] += _num_ngrams(sentence, n)
     lengths = set(map(len, corpus))
     nearest = sum(_nearest(len(each), lengths) for each in sentences)
     return _bleu(matches, totals, sum(map(len, sentences)), nearest)

@@ -41,6 +41,12 @@ def test_the_worst_level_of_a_site_counts():
     assert found.probabilities[0, 2] == 0.5
 
 
+def test_one_chain_has_no_rhat():
+    found = diagnose_sites(flips(0.8, 1, 200, 3), 2)
+    assert np.isnan(found.rhat).all()
+    assert (found.ess > 0).all()
+
+
 def test_chains_that_disagree_and_sites_that_stay():
     codes = np.zeros((2, 100, 4), np.int8)
     codes[1, :, 1] = 1  # each chain has its own

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from discrax import Binary, Target, Tempered, exact, targets
+from discrax import Binary, Target, Tempered, exact, samplers, targets
 from discrax.core.kernel import Kernel, State, scalar_info
 from discrax.core.target import log_prob
 
@@ -106,6 +106,23 @@ class Stuck(Kernel):
 
     def step(self, key, target, state):
         return state, scalar_info(0, False, 0, 1, False)
+
+
+def test_a_correct_kernel_passes_where_states_are_forbidden():
+    """From a state of probability 0 there may be no way out: the second walk does not begin there."""
+    law = lambda e: jnp.where(e.sum() < 2, e @ jnp.arange(5.0) / 3, -jnp.inf)  # noqa: E731
+    target = Target.from_log_prob(law, Binary(5))
+    for seed in range(3):
+        assert exact.check_kernel(samplers.gibbs(), target, num_chains=5_000, key=jax.random.key(seed))
+
+
+def test_a_law_that_is_known_by_mini_batches_only_is_refused():
+    def psi(e, xi):
+        return jnp.sum(e * xi)
+
+    target = targets.Expectation(psi, lambda key: jax.random.normal(key, (3,)), Binary(3))
+    with pytest.raises(ValueError, match="The law of Expectation needs its exact log_prob"):
+        exact.law(target)
 
 
 def test_a_correct_kernel_passes():

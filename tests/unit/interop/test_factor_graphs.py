@@ -57,6 +57,8 @@ def test_a_network_in_bif_has_the_law_that_is_written_there(tmp_path):
 
 
 def test_sampling_a_network_with_zeros_gives_its_marginals(tmp_path):
+    with pytest.raises(TypeError, match="Evidence is a dict of names and levels, but got 'out=yes'"):
+        read_bif(write(tmp_path, "small.bif", BIF), evidence="out=yes")
     graph = read_bif(write(tmp_path, "small.bif", BIF), evidence={"out": "yes"})
     result = dx.sample(jax.random.key(0), graph, "auto", num_chains=100, num_warmup=5, num_samples=200)
     assert "auto chose gibbs, elimination without a pilot" in str(result.report)

@@ -218,6 +218,19 @@ def test_sums_over_the_smaller_layer(hidden, visible, levels):
     assert rbm_log_Z(machine) == pytest.approx(exact_log_z(machine), abs=1e-4)
 
 
+@pytest.mark.parametrize(("hidden", "visible", "levels"), [(3, 6, 2), (7, 4, 2), (2, 4, 3), (9, 3, 3)])
+def test_sums_over_a_layer_hold_what_is_frozen(hidden, visible, levels):
+    rng = np.random.default_rng(hidden)
+    shape = (visible,) if levels == 2 else (visible, levels)
+    kind = targets.RBM if levels == 2 else targets.CategoricalRBM
+    machine = kind(rng.normal(size=(hidden, *shape)), rng.normal(size=shape), rng.normal(size=hidden))
+    codes = rng.integers(0, levels, visible)
+    codes[0] = levels - 1
+    frozen = machine.condition_on(np.arange(visible) < 2, codes)
+    assert rbm_log_Z(frozen) == pytest.approx(exact_log_z(frozen), abs=1e-4)
+    assert rbm_log_Z(frozen) < rbm_log_Z(machine) - 0.1
+
+
 def test_a_sum_that_is_too_long_is_refused():
     with pytest.raises(ValueError, match=r"smaller layer has 2\^30 states"):
         rbm_log_Z(targets.RBM(np.zeros((30, 40)), np.zeros(40), np.zeros(30)))

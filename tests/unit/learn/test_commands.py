@@ -36,6 +36,7 @@ def test_a_model_is_trained_and_sampled(tmp_path, capsys, model):
     assert "10 updates in" in said
     assert "15 updates in" in said
     settings = (out / "config.json").read_text()
+    assert json.loads(settings)["updates"] == 15  # what it is to have: a run that is killed goes on to that
     with pytest.raises(ValueError, match="already holds a run of 15 updates; go on with it by `resume` "):
         train(model=model, hidden=3, out=out)
     assert (out / "config.json").read_text() == settings

@@ -58,6 +58,17 @@ def test_chains_from_the_data_need_no_buffer():
     np.testing.assert_array_equal(again.buffer, DATA[:100])
 
 
+@pytest.mark.parametrize("kind", ["frozen", "bounded"])
+def test_chains_begin_in_their_space(kind):
+    couplings = np.triu(np.full((4, 4), 0.1), 1)
+    space = Binary(4, exactly=2) if kind == "bounded" else Binary(4, frozen=np.arange(4) < 2, frozen_codes=[1, 0, 0, 0])
+    model = targets.Quadratic(space, couplings + couplings.T)
+    rows = np.array([[1, 0, 0, 1], [1, 0, 1, 0]] * 100, np.int8)
+    sampler = "swap" if kind == "bounded" else "gibbs"
+    trained = pcd(KEY, model, rows, sampler=sampler, **(SHORT | {"buffer_size": 600, "num_updates": 2}))
+    space.check(trained.buffer)
+
+
 def test_a_buffer_is_reshuffled_before_each_pass():
     """Chains that stay where they are: the buffer itself shows its order."""
     still = samplers.dmala(step_size=1e-9)

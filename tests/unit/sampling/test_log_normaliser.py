@@ -90,6 +90,14 @@ def test_log_z_of_a_tempered_run_is_that_of_enumeration(target, sampler):
     assert found.error < 0.1
 
 
+def test_where_totals_are_bounded_a_tempered_run_swaps():
+    bounded = dx.Target.from_log_prob(lambda e: e @ jnp.arange(6.0) * 0.3, dx.Binary(6, at_most=3))
+    found = dx.log_normaliser(KEY, bounded, "tempering", num_rungs=3, num_warmup=100, num_samples=300, progress=False)
+    assert abs(found.log_Z - exact_log_z(bounded)) < 4 * found.error
+    with pytest.raises(ValueError, match="use method='tempering', which begins at the uniform law"):
+        dx.log_normaliser(KEY, bounded, "annealing", progress=False)
+
+
 @pytest.mark.slow
 def test_a_tempered_run_does_not_know_how_many_states_are_forbidden():
     with pytest.raises(ValueError, match="use method='annealing' or 'population'"):

@@ -122,6 +122,17 @@ def test_gibbs_by_colours_leaves_the_law(kind):
     assert dx.exact.check_kernel(dx.samplers.gibbs("chromatic"), target, num_chains=20_000, num_convergence_steps=20)
 
 
+@pytest.mark.parametrize("constants", [[], [1.0]])
+def test_variables_of_no_table_are_uniform(constants):
+    graph = FactorGraph([2, 3], [[] for _ in constants], constants)
+    np.testing.assert_allclose(dx.exact.law(graph), np.full(6, 1 / 6), rtol=1e-6)
+    for sampler in ("auto", "gibbs", "pas"):
+        draws = dx.sample(
+            jax.random.key(0), graph, sampler, num_chains=4, num_warmup=20, num_samples=500, progress=False
+        ).draws
+        np.testing.assert_allclose(np.bincount(draws[..., 1].ravel()) / draws[..., 1].size, 1 / 3, atol=0.06)
+
+
 def test_tables_and_arviz_call_sites_by_their_names():
     pytest.importorskip("arviz_base")
     key, parts = jax.random.key(0), ((2, 3), [(0, 1)], [np.ones((2, 3))])

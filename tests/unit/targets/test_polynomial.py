@@ -115,6 +115,8 @@ def test_a_dict_of_terms_is_an_ising_model_where_all_are_pairs():
 
 
 def test_no_terms_at_all():
+    constant = Polynomial.from_terms(dx.Binary(3), {(): 1.5, frozenset(): 0.25, (0, 1): 1.0}, offset=2.0)
+    assert constant.log_prob(jnp.ones(3)) == 4.75
     target = Polynomial.from_terms(dx.Binary(3), {}, offset=2.0)
     found = target.evaluate(jnp.zeros(3, jnp.int8))
     assert float(found.log_prob) == 2
@@ -173,7 +175,7 @@ def test_bad_input(as_a_user):
     with pytest.raises(ValueError, match="names one twice"):
         make(dx.Binary(3), {(0, 0): 1.0})
     with pytest.raises(ValueError, match="a constant is the offset"):
-        make(dx.Binary(3), {(): 1.0})
+        Polynomial(dx.Binary(3), np.array([0, 0]), np.zeros(0, int), [1.0])
     with pytest.raises(ValueError, match="must be finite"):
         make(dx.Binary(3), {(0,): np.inf})
     with pytest.raises(TypeError, match="whole numbers"):

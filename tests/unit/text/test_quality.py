@@ -22,6 +22,12 @@ def test_short_sentences_are_punished():
     assert corpus_bleu([CAT], [CAT, CAT[:4]]) == pytest.approx(100)
 
 
+def test_too_short_a_sentence_counts_as_one_that_matches_nothing():
+    assert corpus_bleu([CAT, CAT[:2]], [CAT, CAT[:3]]) == pytest.approx(
+        100 * math.exp(1 - 9 / 8) * (8 / 8 * 6 / 6 * 4 / 5 * 3 / 4) ** 0.25
+    )
+
+
 def test_repeated_words_count_as_often_as_a_reference_has_them():
     many = ["the"] * 6
     assert corpus_bleu([many], [CAT]) == 0  # no pair is right
@@ -38,7 +44,7 @@ def test_the_numbers_are_those_of_nltk():
     generator = np.random.default_rng(0)
 
     def some(count):
-        return [generator.choice(list("abcd"), generator.integers(5, 12)).tolist() for _ in range(count)]
+        return [generator.choice(list("abcd"), generator.integers(1, 12)).tolist() for _ in range(count)]
 
     sentences, corpus = some(12), some(30)
     others = [[s for j, s in enumerate(sentences) if j != i] for i in range(len(sentences))]
