@@ -7,7 +7,7 @@ A constraint is low <= a <= high of a = sum_i c_i x_i over variables x in {0, 1}
 a unit: as much as flipping a variable back can lose at most, where it takes its whole coefficient off the excess.
 """
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
@@ -22,10 +22,11 @@ from discrax.core.space import Binary, Space
 from discrax.core.target import Target
 from discrax.problems.problem import BinaryQuadratic, LinearlyConstrained, Problem
 from discrax.problems.qubo import QUBO
-from discrax.problems.states import as_plain, per_state, totals
+from discrax.problems.states import per_state, plain_keys, totals
 from discrax.targets.quadratic import Quadratic
 
 _SENSES = ("<=", "==", ">=")
+_TURNS = 8  # of flips of many variables
 _ABSOLUTE, _RELATIVE = 1e-8, 1e-6  # of limits: what is beyond them by less is not beyond them, as in dimod
 
 
@@ -126,31 +127,57 @@ class ConstrainedQUBO(Problem):
         """Flips variables, the one that gains most of the priced objective first, as long as each lowers what the
         constraints cost; then those that gain while nothing is beyond a limit. It may end before all limits hold.
         """
+        return self.repair_in_time(x, lambda: False)
+
+    def repair_in_time(self, x: Integer[np.ndarray, " n"], is_over: Callable[[], bool]) -> Integer[np.ndarray, " n"]:
+        """The same; where the time ends before the limits hold, many variables at once are flipped for each of them."""
         model, dtype, x = self.model, np.asarray(x).dtype, np.array(x, np.int64)
-        form, k, i = model.form, model.constraints, model.sites
+        k, i = model.constraints, model.sites
         start, others, weights = self.qubo._rows
-        fields = form.linear + totals(
-            np.concatenate([form.edges[:, 0], form.edges[:, 1]]),
-            np.concatenate([form.weights * x[form.edges[:, 1]], form.weights * x[form.edges[:, 0]]]),
-            len(x),
-        )
+        fields = self._fields(x)
         activities = model.activities(x)
-        while True:
+        while not is_over():
             move = 1 - 2 * x
             change = model.excess(activities[k] + model.coefficients * move[i], k) - model.excess(activities[k], k)
             costs = totals(i, model.prices[k] * change, len(x))
-            is_over = self._excess(x).any()
+            is_beyond = self._excess(x).any()
             least = 1e-9 * max(1.0, model.prices.max(initial=0), np.abs(fields).max())
-            gains = np.where(costs < -least, move * fields - costs, -np.inf) if is_over else move * fields
-            gains = gains if is_over else np.where(costs <= 0, gains, -np.inf)
+            gains = np.where(costs < -least, move * fields - costs, -np.inf) if is_beyond else move * fields
+            gains = gains if is_beyond else np.where(costs <= 0, gains, -np.inf)
             site = int(np.argmax(gains))
-            if gains[site] == -np.inf or (not is_over and gains[site] <= least):
-                return x.astype(dtype)
+            if gains[site] == -np.inf or (not is_beyond and gains[site] <= least):
+                break
             row = slice(start[site], start[site + 1])
             fields[others[row]] += move[site] * weights[row]
             here = i == site
             np.add.at(activities, k[here], model.coefficients[here] * move[site])
             x[site] += move[site]
+        else:
+            self._flip_many(x)
+        return x.astype(dtype)
+
+    def _fields(self, x: Integer[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
+        """What setting each variable adds to the form."""
+        form = self.model.form
+        (i, j), weights = form.edges.T, form.weights
+        return form.linear + totals(np.concatenate([i, j]), np.concatenate([weights * x[j], weights * x[i]]), len(x))
+
+    def _flip_many(self, x: Int[np.ndarray, " n"]) -> None:
+        """For each limit that does not hold, variables of its constraint until it does: those first that lose least of
+        the form for what they bring. What that breaks elsewhere has a few more turns.
+        """
+        for _ in range(_TURNS):
+            beyond, fields = np.flatnonzero(self._excess(x)), self._fields(x)
+            if not len(beyond):
+                return
+            for each in (self.constraints[k] for k in beyond):
+                a, move = each.coefficients @ x[each.sites], 1 - 2 * x[each.sites]
+                lacking = each.low - a if a < each.low else each.high - a
+                brings = each.coefficients * move * np.sign(lacking)
+                useful = np.flatnonzero(brings > 0)
+                useful = useful[np.argsort((-move * fields[each.sites])[useful] / brings[useful], kind="stable")]
+                count = 1 + int(np.searchsorted(np.cumsum(brings[useful]), abs(lacking) - _ABSOLUTE))
+                x[each.sites[useful[:count]]] ^= 1
 
     def bound(self) -> float:
         """That of the objective without constraints."""
@@ -165,8 +192,9 @@ class ConstrainedQUBO(Problem):
         ]
 
     def describe(self, x: Integer[np.ndarray, " n"]) -> dict:
-        excess = zip(self.constraints, self._excess(np.asarray(x)).tolist(), strict=True)
-        violations = {as_plain(each.name): beyond for each, beyond in excess if beyond}
+        names = plain_keys(each.name for each in self.constraints)
+        excess = zip(names, self._excess(np.asarray(x)).tolist(), strict=True)
+        violations = {name: beyond for name, beyond in excess if beyond}
         return {**self.qubo.describe(x), "violations": violations}
 
     def __repr__(self) -> str:

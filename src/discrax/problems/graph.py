@@ -192,7 +192,8 @@ def _rows(graph: Any) -> np.ndarray:
 def _from_matrix(matrix: Any) -> Graph:
     if len(matrix.shape) != 2 or matrix.shape[0] != matrix.shape[1]:
         raise ValueError(f"A graph's matrix is square, but got shape {matrix.shape}.")
-    matrix = matrix.tocoo()
+    matrix = matrix.tocoo(copy=True)
+    matrix.sum_duplicates()
     stored = matrix.data != 0
     edges = np.stack([matrix.row[stored], matrix.col[stored]], axis=1).astype(np.int64)
     return Graph.from_edges(edges, matrix.data[stored], num_nodes=matrix.shape[0])

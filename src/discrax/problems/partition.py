@@ -2,19 +2,20 @@
 
 For labels x_i in 0..k-1 of n nodes and the sizes n_s of the parts, the search climbs
 
-    -(2 cut(x) + balance * sum_s (n / k - n_s)^2).
+    -(2 cut(x) + balance * w * sum_s (n / k - n_s)^2),    w = the mean of |weight| over edges (1 without edges).
 
 The 2 counts each cut edge once for either of the parts it leaves. What is feasible does not depend on `balance`: the
 sizes are floor(n / k) or ceil(n / k). Moving node i from part s to part t raises the cut by a_is - a_it, where a_is is
 the weight between node i and part s.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-from jaxtyping import Float, Int, Integer
+from jaxtyping import Bool, Float, Int, Integer
 
 from discrax.core.checks import number, whole
 from discrax.core.sites import code_dtype
@@ -31,7 +32,9 @@ _CUT_COST = 2.0
 
 @dataclass(frozen=True, init=False, repr=False, eq=False)
 class Partition(Problem):
-    """Balanced partition into `num_parts` parts. `balance` is the price of unequal sizes while searching."""
+    """Balanced partition into `num_parts` parts. `balance` is the price of unequal sizes while searching, in units of
+    the mean weight of an edge.
+    """
 
     sense: ClassVar[str] = "min"
 
@@ -54,7 +57,12 @@ class Partition(Problem):
     @property
     def model(self) -> Labelling:
         graph = self.graph
-        return Labelling(graph.num_nodes, self.num_parts, graph.edges, graph.weights, _CUT_COST, self.balance)
+        return Labelling(graph.num_nodes, self.num_parts, graph.edges, graph.weights, _CUT_COST, self._size_cost)
+
+    @cached_property
+    def _size_cost(self) -> float:
+        weights = np.abs(self.graph.weights)
+        return self.balance * float(weights.mean() if weights.any() else 1.0)
 
     @cached_property
     def space(self) -> Categorical:
@@ -72,7 +80,7 @@ class Partition(Problem):
             coupling = Dense(matrix)
         else:
             coupling = Sparse(graph.edges, graph.weights, (n,))
-        return BalancedLabels(coupling, self.num_parts, _CUT_COST, self.balance)
+        return BalancedLabels(coupling, self.num_parts, _CUT_COST, self._size_cost)
 
     def objective(self, x: Integer[np.ndarray, "*batch n"]) -> Float[np.ndarray, "*batch"]:
         """The weight of the edges between parts."""
@@ -124,6 +132,10 @@ class Partition(Problem):
 
     def repair(self, x: Integer[np.ndarray, " n"]) -> Integer[np.ndarray, " n"]:
         """Moves nodes, one by one, out of too large parts or into too small ones, where that costs the least cut."""
+        return self.repair_in_time(x, lambda: False)
+
+    def repair_in_time(self, x: Integer[np.ndarray, " n"], is_over: Callable[[], bool]) -> Integer[np.ndarray, " n"]:
+        """The same; what is left when the time is over goes at once, with costs as they stand, half of it at a time."""
         x, (smallest, largest), (start, others, weights) = np.array(x), self._size_limits, self._rows
         sizes, to_part = self.sizes(x), self._weights_to_parts(x)
         nodes = np.arange(len(x))
@@ -132,6 +144,10 @@ class Partition(Problem):
             takes = sizes < (smallest if (sizes < smallest).any() else largest)
             movable = nodes[gives[x]]
             cost = to_part[movable, x[movable]][:, None] - to_part[movable][:, takes]
+            if is_over():
+                self._move_many(x, sizes, movable, cost, takes)
+                to_part = self._weights_to_parts(x)
+                continue
             best, taker = np.unravel_index(np.argmin(cost), cost.shape)
             node, part = movable[best], np.flatnonzero(takes)[taker]
             row = slice(start[node], start[node + 1])
@@ -141,6 +157,25 @@ class Partition(Problem):
             sizes[part] += 1
             x[node] = part
         return x
+
+    def _move_many(
+        self, x: Integer[np.ndarray, " n"], sizes: Int[np.ndarray, " parts"], movable: Int[np.ndarray, " m"],
+        cost: Float[np.ndarray, "m takers"], takes: Bool[np.ndarray, " parts"],
+    ) -> None:  # fmt: skip
+        """Moves half of the nodes that have to leave one part for another, at least one: those that cost the least."""
+        smallest, largest = self._size_limits
+        has_too_large = bool((sizes > largest).any())
+        giver = int(np.argmax(sizes))
+        taker = np.flatnonzero(takes)[int(np.argmin(sizes[takes]))]
+        too_many = sizes[giver] - largest if has_too_large else smallest - sizes[taker]
+        room = max(1, (sizes[giver] - sizes[taker]) // 2)
+        ours = np.flatnonzero(x[movable] == giver)
+        column = int(np.count_nonzero(takes[:taker]))
+        count = int(np.clip(-(-too_many // 2), 1, min(room, len(ours))))
+        chosen = movable[ours[np.argsort(cost[ours, column], kind="stable")[:count]]]
+        x[chosen] = taker
+        sizes[giver] -= count
+        sizes[taker] += count
 
     def bound(self) -> float:
         """At least the negative weights are cut; 0 where there are none."""

@@ -19,7 +19,7 @@ from discrax.core.space import Binary, Space, Spin
 from discrax.problems.graph import check_sum
 from discrax.problems.problem import Problem
 from discrax.problems.products import Products, make_products
-from discrax.problems.states import as_plain
+from discrax.problems.states import plain_keys
 from discrax.targets.polynomial import Polynomial as PolynomialTarget
 
 
@@ -124,7 +124,7 @@ class Polynomial(ProductProblem):
     def describe(self, x: Integer[np.ndarray, " n"]) -> dict:
         values = np.asarray(x, np.int64)
         values = 2 * values - 1 if self.polynomial.is_spin else values
-        sample = {as_plain(name): int(value) for name, value in zip(self.names, values, strict=True)}
+        sample = dict(zip(plain_keys(self.names), values.tolist(), strict=True))
         return {"sample": sample, "value": float(self.objective(x))}
 
     def __repr__(self) -> str:

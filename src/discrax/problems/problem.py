@@ -24,7 +24,16 @@ from discrax.targets.quadratic import Quadratic
 from discrax.targets.sparse_coupling import Sparse
 
 _MOST_BYTES = 2**34  # of coupling matrices
-_ROUNDING = 1e-9  # of an objective, relative to it
+_ROUNDING = 1e-12  # of an objective, relative to it
+_WHOLE = 2.0**53  # integers up to this are exact
+
+
+def is_rounding(a: float, b: float) -> bool:
+    """Whether two sums may differ only because their terms came in another order: whole numbers never do."""
+    if not (np.isfinite(a) and np.isfinite(b)):
+        return a == b
+    are_whole = float(a).is_integer() and float(b).is_integer() and max(abs(a), abs(b)) <= _WHOLE
+    return a == b or (not are_whole and abs(a - b) <= _ROUNDING * max(abs(a), abs(b)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,7 +248,7 @@ class Problem(ABC):
         if bound is None or not np.isfinite(objective):
             return False
         short = bound - objective if self.sense == "max" else objective - bound
-        return short <= _ROUNDING * abs(bound)
+        return short <= 0 or is_rounding(objective, bound)
 
     def is_feasible(self, x: Integer[np.ndarray, "*batch n"]) -> np.ndarray:
         """Which of the states have no violations, shape (*batch)."""

@@ -27,7 +27,7 @@ from discrax.problems.bounded import Repair, units_out_of_bounds
 from discrax.problems.graph import check_names, check_num_nodes, check_sum
 from discrax.problems.problem import BinaryQuadratic, BoundedQuadratic
 from discrax.problems.readers import QuadraticForm, read_qubo
-from discrax.problems.states import Unconstrained, as_plain, per_state, totals
+from discrax.problems.states import Unconstrained, per_state, plain_keys, totals
 from discrax.problems.terms import read_terms, terms_of
 
 _FORMS = "a square matrix, a dict {(i, j): weight}, a dimod model, a file, or linear terms with `edges` and `weights`"
@@ -150,7 +150,7 @@ class QUBO(Unconstrained):
     def describe(self, x: Integer[np.ndarray, " n"]) -> dict:
         names = range(len(x)) if self.names is None else self.names
         values = 2 * np.asarray(x, np.int64) - 1 if self.is_spin else np.asarray(x, np.int64)
-        sample = {as_plain(name): int(value) for name, value in zip(names, values, strict=True)}
+        sample = dict(zip(plain_keys(names), values.tolist(), strict=True))
         return {"sample": sample, "energy": float(self.objective(x))}
 
     def __repr__(self) -> str:

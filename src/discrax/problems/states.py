@@ -1,6 +1,7 @@
 """What the problems share: checks, numbers of batches of states, improvement by single flips, names for JSON."""
 
-from collections.abc import Callable, Hashable
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -83,6 +84,13 @@ def cut_weight(graph: Graph, x: Integer[np.ndarray, "*batch n"]) -> Float[np.nda
 def names_of(names: tuple[Hashable, ...] | None, indices: Int[np.ndarray, " m"]) -> list:
     """What the source calls some nodes, as JSON takes it."""
     return [i if names is None else as_plain(names[i]) for i in indices.tolist()]
+
+
+def plain_keys(names: Iterable[Hashable]) -> list[str | int | float]:
+    """Names as keys of JSON, which are texts: those of which several would be one have their place behind them."""
+    plain = [as_plain(name) for name in names]
+    count = Counter(map(str, plain))
+    return [name if count[str(name)] == 1 else f"{name} [{place}]" for place, name in enumerate(plain)]
 
 
 def as_plain(name: Hashable) -> str | int | float:

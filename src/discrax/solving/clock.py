@@ -170,7 +170,7 @@ class Blocks:
         if limit is not None:
             length = max(1, min(self._longest, limit // self._count))
             if length > limit - num_steps:
-                return Block(1, limit - num_steps)
+                return Block(1, limit - num_steps) if num_steps < limit else None
             between = max(1, limit // length // _RESIZES)
             since = num_steps // length % between
             most = min(between - since, (limit - num_steps) // length, max(1, num_steps // length))

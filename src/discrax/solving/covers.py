@@ -24,6 +24,7 @@ from discrax.solving.clause_graphs import recognise, search_formula
 from discrax.solving.clock import Clock, Reports, SearchBudget, longest_slice
 from discrax.solving.drive import check_size
 from discrax.solving.engine import Report
+from discrax.solving.protocol import MOST_WEIGHT
 from discrax.solving.reductions import Kernel, reduce_graph
 from discrax.solving.sites_kernels import streams
 
@@ -35,7 +36,6 @@ _MEAN_WEIGHTS = (0.1, 0.5)  # of edges, for each node, of lists and of a matrix:
 _PATIENCE = 10_000  # moves without a larger set, or ten for each node, before swaps start anew
 _MOST_NODES_OF_A_MATRIX = 4096
 _LEAST_DENSITY_OF_A_MATRIX = 1 / 32
-_MOST_WEIGHT = 2**26  # of all nodes, in the units of the loops
 _MOST_EDGES_OF_COVERS = 50_000_000
 
 
@@ -220,8 +220,8 @@ def _whole(weights: Float[np.ndarray, " n"]) -> tuple[Int[np.ndarray, " n"], flo
     """Weights in units that make them whole numbers, or next to it, that add up to less than a limit."""
     if (weights == weights[0]).all():
         return np.ones(len(weights), np.int32), float(weights[0])
-    is_whole = (weights == np.round(weights)).all() and weights.sum() < _MOST_WEIGHT
-    unit = 1.0 if is_whole else float(weights.sum()) / _MOST_WEIGHT
+    is_whole = (weights == np.round(weights)).all() and weights.sum() < MOST_WEIGHT
+    unit = 1.0 if is_whole else float(weights.sum()) / MOST_WEIGHT
     return np.maximum(1, np.round(weights / unit)).astype(np.int32), unit
 
 

@@ -82,11 +82,15 @@ class Remainder:
         largest = np.concatenate(rows)
         tolerance = 1e-12 * (np.abs(self.model.weights).sum() + np.abs(self.model.linear).sum())
         found = []
-        for a in np.flatnonzero(largest >= largest.max() - tolerance)[:_MOST_STATES]:
+        near = np.flatnonzero(largest >= largest.max() - tolerance)
+        for a in near[np.argsort(-largest[near], kind="stable")][:_MOST_STATES]:
             values = within[0][a] + within[1] + low[a] @ across @ high.T
             best = high[values >= largest.max() - tolerance]
             found.append(np.concatenate([np.broadcast_to(low[a], (len(best), k // 2)), best], axis=1))
-        return self.lift(np.concatenate(found)[:_MOST_STATES].astype(np.int8))
+        states = np.concatenate(found)
+        # The tolerance may be larger than the least weights: the best by the whole sum come first.
+        states = states[np.argsort(-self.model.value(states.astype(np.int8)), kind="stable")]
+        return self.lift(states[:_MOST_STATES].astype(np.int8))
 
 
 def _all_states(k: int) -> Float[np.ndarray, "states k"]:

@@ -9,13 +9,12 @@ import numpy as np
 from jaxtyping import Bool, Integer
 
 from discrax.core.interrupts import Interrupts
-from discrax.problems.problem import Problem
+from discrax.problems.problem import Problem, is_rounding
 from discrax.solving.clock import Clock
 from discrax.solving.engine import Report
 
 _MOST_REPAIRED = 32  # chains of each problem, the best first; more where they tie with the best
 _MOST_STATES, _MOST_BYTES_OF_STATES = 256, 2**28  # that are kept beside each other, as good as the best
-_TIE = 1e-9  # relative to an objective: sums of the same terms in another order
 _SHARE_OF_REPAIR = 0.05  # of a budget
 _MEASURED_AT = 0.25  # of a budget: the first states take longer to repair than those that a search has found
 _GRACE = 1.0  # seconds of repair after an interruption, and on the way
@@ -42,8 +41,7 @@ class Candidate(NamedTuple):
         return self._replace(states=states)
 
     def _ties_with(self, other: "Candidate") -> bool:
-        is_near = abs(self.objective - other.objective) <= _TIE * max(abs(self.objective), abs(other.objective))
-        return self.is_feasible and other.is_feasible and is_near
+        return self.is_feasible and other.is_feasible and is_rounding(self.objective, other.objective)
 
     def is_worse_than(self, other: "Candidate", problem: Problem) -> bool:
         """Feasible states first, then those with a number for an objective, then fewer violations, then the best."""
@@ -74,10 +72,20 @@ def is_number(problem: Problem, states: Integer[np.ndarray, "states n"]) -> Bool
 class Finish:
     """Takes reports on the way, and makes solutions of the last ones."""
 
-    def __init__(self, problems: Sequence[Problem], init: Sequence[Integer[np.ndarray, "chains _"]], clock: Clock):
+    def __init__(
+        self,
+        problems: Sequence[Problem],
+        init: Sequence[Integer[np.ndarray, "chains _"]],
+        clock: Clock,
+        *,
+        is_given: bool = False,
+    ):
         self._problems, self._clock = problems, clock
         self._round_seconds: float | None = None  # to repair a state of each problem
         self._proof = _Proof(problems)
+        self._first = [
+            _best_feasible(problem, x) if is_given else [] for problem, x in zip(problems, init, strict=True)
+        ]
         # Those of a search that has not begun.
         self.reports = [Report(0, 0.0, 0.0, np.zeros(len(x)), np.zeros(len(x)), x) for x in init]
 
@@ -136,7 +144,7 @@ class Finish:
         except KeyboardInterrupt:  # the second signal, which waits for nothing
             interrupts.requested = True
         return [
-            _best(problem, some or [evaluate(problem, self._state(i, None))])
+            _best(problem, [*(some or [evaluate(problem, self._state(i, None))]), *self._first[i]])
             for i, (problem, some) in enumerate(zip(self._problems, found, strict=True))
         ]
 
@@ -166,6 +174,17 @@ def _distinct(report: Report) -> list[int]:
             break
         seen.setdefault(report.best_states[chain].tobytes(), chain)
     return list(seen.values())
+
+
+def _best_feasible(problem: Problem, states: Integer[np.ndarray, "chains _"]) -> list[Candidate]:
+    """The best of the first states, if one is feasible: a search by a penalised objective may leave it behind."""
+    states = np.asarray(states)[:, : problem.space.num_sites]
+    feasible = np.flatnonzero(problem.is_feasible(states))
+    if not len(feasible):
+        return []
+    values = np.asarray(problem.objective(states[feasible]))
+    place = int(np.argmax(values) if problem.sense == "max" else np.argmin(values))
+    return [evaluate(problem, states[feasible[place]])]
 
 
 def _best(problem: Problem, found: Sequence[Candidate]) -> Candidate:

@@ -18,6 +18,7 @@ from discrax.solving.engine import Report
 from discrax.solving.schedules import KINDS, check_betas
 
 _MOST_ROUNDS = 100_000
+MOST_WEIGHT = 2**26  # of all nodes in a search of sets, in its units
 SWEEPS = "sweeps"  # what stands for a sampler where replicas are swept
 
 

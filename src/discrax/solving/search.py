@@ -11,7 +11,7 @@ from jaxtyping import Integer, PRNGKeyArray
 from discrax.core import random
 from discrax.core.devices import Devices
 from discrax.core.interrupts import Interrupts
-from discrax.problems.problem import Problem
+from discrax.problems.problem import Problem, is_rounding
 from discrax.solving.clock import Clock, Reports
 from discrax.solving.engine import Report
 from discrax.solving.finishing import Candidate, Finish, is_number
@@ -62,7 +62,10 @@ class SearchRun:
         rows = files.histories
         histories = [History(problem, len(problems), each) for problem, each in zip(problems, rows, strict=True)]
         task = Task(self._for_search, problems, init, self._init is not None, clock, self._devices, files.checkpoint)
-        finish, writing = Finish(problems, init, clock), Reports(clock, _SECONDS_BETWEEN_FILES)
+        finish, writing = (
+            Finish(problems, init, clock, is_given=self._init is not None),
+            Reports(clock, _SECONDS_BETWEEN_FILES),
+        )
 
         def solutions(chosen: Sequence[Candidate], is_complete: bool) -> list[Solution]:
             return self._solutions(chosen, finish.reports, histories, num_chains, is_complete)
@@ -167,7 +170,8 @@ def _is_best(problem: Problem, one: Candidate, report: Report) -> bool:
     """Whether a state is feasible and has the largest value that the search proved there to be."""
     model: Any = problem.model
     best = float(np.max(report.best_values))
-    return one.is_feasible and float(model.value(one.state[None])[0]) >= best - 1e-9 * max(1.0, abs(best))
+    value = float(model.value(one.state[None])[0])
+    return one.is_feasible and (value >= best or is_rounding(value, best))
 
 
 def _first_states(

@@ -272,7 +272,9 @@ def _compile_binary(has_table: bool) -> None:
 
 
 class LabelChains(Chains):
-    """Chains of a `Labelling`. Weights are multiplied by what a cut costs."""
+    """Chains of a `Labelling`. Weights are multiplied by what a cut costs. Beside the best states of all those of equal
+    sizes are reported: what repair makes of the others may be worse.
+    """
 
     def __init__(self, model: Labelling, num_chains: int, seed: int):
         super().__init__(num_chains, model.num_nodes, seed, code_dtype(model.num_labels))
@@ -281,11 +283,14 @@ class LabelChains(Chains):
         self.rows = (start, others, model.cut_cost * weights)
         self.around = np.zeros((num_chains, model.num_nodes, model.num_labels))
         self.counts = np.zeros((num_chains, model.num_labels), np.int64)
+        self.even = np.tile((np.arange(model.num_nodes) % model.num_labels).astype(self.best.dtype), (num_chains, 1))
+        self.even_values = np.repeat(self.exact_values(self.even[:1]), num_chains)
 
     def put(self, states: Integer[np.ndarray, "block n"], low: int, high: int) -> None:
         self.states[low:high] = states
         costs = self.model.size_cost
         kernels.set_around(*self.rows, costs, self.states, self.around, self.counts, self.values, low, high)
+        kernels.keep_even(self.states, self.counts, self.values, self.even, self.even_values, low, high)
 
     def restart(self, low: int, high: int) -> None:
         kernels.scatter_labels(self.states, self.model.num_labels, self.streams, low, high)
@@ -296,7 +301,7 @@ class LabelChains(Chains):
             return
         kernels.anneal_labels(
             *self.rows, self.model.size_cost, self.states, self.around, self.counts, self.values, self.best,
-            self.best_values, self.streams, betas, low, high,
+            self.best_values, self.even, self.even_values, self.streams, betas, low, high,
         )  # fmt: skip
 
     def polish(self, low: int, high: int) -> None:
@@ -304,6 +309,10 @@ class LabelChains(Chains):
             *self.rows, self.model.size_cost, self.states, self.around, self.counts, self.values, self.best,
             self.best_values, low, high,
         )  # fmt: skip
+
+    def report(self, num_steps: int, fraction: float, beta: float) -> Report:
+        best = self.codes(np.concatenate([self.best, self.even]))
+        return Report(num_steps, fraction, beta, self.current_values(), self.exact_values(best), best)
 
     def temperatures(self) -> tuple[float, float]:
         """From changes of the cut only: exchanges of labels change nothing else."""

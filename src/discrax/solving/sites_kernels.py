@@ -212,6 +212,17 @@ def set_around(
 
 
 @compiled
+def keep_even(
+    labels: States, counts: Counts, values: Values, even: States, even_values: Values, low: int, high: int
+) -> None:
+    """Of states whose counts differ by one at most, the best of each chain is kept."""
+    for chain in range(low, high):
+        if values[chain] > even_values[chain] and counts[chain].max() - counts[chain].min() <= 1:
+            even_values[chain] = values[chain]
+            even[chain] = labels[chain]
+
+
+@compiled
 def relabel(
     start: Starts, others: Ends, weights: Weights, labels: OfSites, around: Num[np.ndarray, "n labels"],
     counts: Int64[np.ndarray, " labels"], i: int, label: int,
@@ -252,7 +263,8 @@ def passes(gain: float, beta: float, a: np.uint64, b: np.uint64) -> tuple[bool, 
 @compiled
 def anneal_labels(
     start: Starts, others: Ends, weights: Weights, size_cost: float, labels: States, around: Around, counts: Counts,
-    values: Values, best: States, best_values: Values, states: Streams, betas: Betas, low: int, high: int,
+    values: Values, best: States, best_values: Values, even: States, even_values: Values, states: Streams,
+    betas: Betas, low: int, high: int,
 ) -> None:  # fmt: skip
     """A sweep at each beta: every site is offered another label, then an exchange of labels with some other site."""
     n, k = labels.shape[1], counts.shape[1]
@@ -283,6 +295,7 @@ def anneal_labels(
                     values[chain] += gain
                     relabel(start, others, weights, x, near, count, i, new)
                     relabel(start, others, weights, x, near, count, j, old)
+            keep_even(labels, counts, values, even, even_values, chain, chain + 1)
             if values[chain] > best_values[chain]:
                 best_values[chain] = values[chain]
                 best[chain] = x

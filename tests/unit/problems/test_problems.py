@@ -82,7 +82,8 @@ def plain_value(name: str, graph: Graph, x: np.ndarray) -> float:
         case "partition" | "bipartition":
             k, balance = (3, 0.5) if name == "partition" else (2, 1)
             sizes = np.bincount(x, minlength=k)
-            return -(2 * cut + balance * np.square(graph.num_nodes / k - sizes).sum())
+            price = balance * (np.abs(graph.weights).mean() if graph.weights.any() else 1)
+            return -(2 * cut + price * np.square(graph.num_nodes / k - sizes).sum())
         case "qubo" | "ising":
             s = 2 * x - 1 if name == "ising" else x
             pairs = sum(weight * s[i] * s[j] for (i, j), weight in edges.items())

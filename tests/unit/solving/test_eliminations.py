@@ -1,5 +1,7 @@
 """Exact reductions of binary models: values stay, best states are best, and a wrong rule is found."""
 
+import itertools
+
 import jax
 import numpy as np
 import pytest
@@ -91,6 +93,20 @@ def test_all_best_states_are_counted(num_sites):
     values = model.value(x)
     found = eliminations.Remainder(model, np.arange(num_sites), (), num_sites).best_states()
     assert sorted(map(tuple, found.tolist())) == sorted(map(tuple, x[values == values.max()].tolist()))
+
+
+def test_what_is_counted_through_is_the_best_of_those_that_are_near():
+    """The tolerance of sums of large couplings holds many states that the small ones tell apart."""
+    rng = np.random.default_rng(0)
+    pairs = {(i, j): float(rng.integers(-40, 40)) for i in range(14) for j in range(i)}
+    for i in range(5):
+        for j in range(i):
+            pairs[i, j] = 1e13 * float(rng.choice([-1, 1]))
+    problem = QUBO(pairs)
+    states = np.array(list(itertools.product((0, 1), repeat=14)), np.int8)
+    found = dx.solve(jax.random.key(0), problem, num_steps=1, progress=False)
+    assert found.is_proved_optimal
+    assert found.objective == problem.objective(states).min()
 
 
 def test_what_has_few_sites_left_is_proved(tmp_path):

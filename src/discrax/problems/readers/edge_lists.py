@@ -1,6 +1,7 @@
 """Lists of edges: as they are (`edges`), behind a line `n m` (`rudy`, as in Gset), and whichever it is (`txt`)."""
 
 import re
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from discrax.problems.graph import Graph
 from discrax.problems.readers.lines import COMMENTS, Text, quick_table, shorten
 
 _COLUMN_NAMES = {("source", "target"), ("from", "to"), ("i", "j"), ("u", "v")}
+_WHOLE = r"[+-]?\d{1,15}"  # longer ones are names
 
 
 def read_txt(text: Text) -> Graph:
@@ -66,7 +68,7 @@ def read_edges(text: Text) -> Graph:
     rows = [re.sub(r"[,;]", " ", row) if "," in row or ";" in row else row for row in rows]
     # networkx.write_edgelist ends lines in {} or {'weight': 2}.
     rows = [re.sub(r"\{(?:'weight':)?([^{}]*)\}", r"\1", row) if "{" in row else row for row in rows]
-    if rows and tuple(word.strip("\"'").lower() for word in rows[0].split()[:2]) in _COLUMN_NAMES:
+    if rows and _names_columns(rows):
         numbers, rows = numbers[1:], rows[1:]
     announced, at = _announced_nodes(text)
     text.check_num_nodes(at, announced or 0, len(rows))
@@ -77,7 +79,7 @@ def read_edges(text: Text) -> Graph:
     first = rows[0].split()
     if len(first) not in (2, 3):
         raise text.error(numbers[0], f"Expected `i j` or `i j weight`, but got {shorten(rows[0])}.")
-    if not all(re.fullmatch(r"[+-]?\d{1,15}", word) for word in first[:2]):  # longer ones are names
+    if not all(re.fullmatch(_WHOLE, word) for word in first[:2]):
         return _between_names(text, numbers, rows)
     is_weighted = len(first) == 3
     table = text.table(numbers, rows, "i j weight" if is_weighted else "i j")
@@ -91,7 +93,22 @@ def read_edges(text: Text) -> Graph:
         return text.graph(numbers, labels, weights, num_nodes)
     if known[0] == 1 and known[-1] == num_nodes:
         return text.graph(numbers, labels - 1, weights, num_nodes, range(1, num_nodes + 1))
+    if announced is not None and announced > len(known):
+        warnings.warn(
+            f"{text.path}: {announced - len(known):,} of the {announced:,} nodes that a comment announces have no edge "
+            "and no name, and are left out; number nodes from 0 to have them.",
+            stacklevel=2,
+        )
     return text.graph(numbers, np.searchsorted(known, labels), weights, len(known), known.tolist())
+
+
+def _names_columns(rows: list[str]) -> bool:
+    """Whether the first line names columns: nothing in it is a number, and all nodes below are."""
+    heads, below = rows[0].split(), [word for row in rows[1:] for word in row.split()[:2]]
+    if tuple(word.strip("\"'").lower() for word in heads[:2]) in _COLUMN_NAMES:
+        return True
+    are_words = len(heads) in (2, 3) and not any(re.search(r"^[+-]?[\d.]", word) for word in heads)
+    return are_words and bool(below) and all(re.fullmatch(_WHOLE, word) for word in below)
 
 
 def _between_names(text: Text, numbers: list[int], rows: list[str]) -> Graph:

@@ -72,13 +72,13 @@ def _read_weighted(text: Text) -> Formula:
     header, top = None, np.inf
     numbers, weights, rows = [], [], []
     for number, line in enumerate(text.lines, 1):
-        word, _, rest = line.strip().partition(" ")
+        word, rest = (*line.split(maxsplit=1), "", "")[:2]
         if word == "p":
             if numbers:
                 raise text.error(number, "The p line must come before the clauses, but is below some.")
             has_top = len(line.split()) == 5
-            header = text.p_line(number, header, ("wcnf",), *(["p wcnf n m top"] if has_top else ["p wcnf n m"]))
-            top = float(header[1][2]) if has_top else np.inf
+            header = text.p_line(number, header, ("wcnf",), "p wcnf n m top" if has_top else "p wcnf n m", num_counts=2)
+            top = _weight(text, number, line.split()[4], np.inf, may_be_h=False) if has_top else np.inf
         elif word not in ("", "c"):
             numbers.append(number)
             weights.append(_weight(text, number, word, top, may_be_h=header is None))
@@ -114,8 +114,8 @@ def _weight(text: Text, number: int, word: str, top: float, *, may_be_h: bool) -
         weight = float(word)
     except ValueError:
         weight = np.nan
-    if not 0 < weight < np.inf:
-        wanted = "`h` or a weight above 0" if may_be_h else "a weight above 0"
+    if not 0 <= weight < np.inf:
+        wanted = "`h` or a weight of 0 or more" if may_be_h else "a weight of 0 or more"
         raise text.error(number, f"A clause begins with {wanted}, but got {shorten(word)}.")
     return np.inf if weight >= top else weight
 
