@@ -104,6 +104,9 @@ QUOTED = ("RL", "GS-Tr+S", "GS-Tr+R", "CON", "AFF")  # by the paper from others,
 UNTRAINED = "conv-ebm"  # of a table of step sizes: the network that they are of would have to be trained first
 
 
+TIMED = '{"is_timed": true}'
+
+
 def test_every_printed_number_has_a_cell():
     from discrax.bench.plan.printed import match_printed, printed_rows
 
@@ -113,7 +116,15 @@ def test_every_printed_number_has_a_cell():
         for table in tables:
             rows = [
                 {"labels": dict(labels), "metric": metric, "value": values.get(metric, 1.0)}
-                | {"seed": seed, "cell": str(labels), "x": None, "std": 0.1, "status": "ok", "error": ""}
+                | {
+                    "seed": seed,
+                    "cell": str(labels),
+                    "x": None,
+                    "std": 0.1,
+                    "status": "ok",
+                    "error": "",
+                    "settings": TIMED,
+                }
                 for number, (labels, seed) in enumerate(places(suite.cells))
                 for values in ({"log_likelihood": -1.0, "acceptance": float(number % 2)},)
                 for metric in (table.ours, *(DERIVED_FROM if table.ours in NEW_METRICS else ()))
