@@ -21,7 +21,8 @@ def rbm_log_Z(machine: RBM | CategoricalRBM) -> float:  # noqa: N802
         raise TypeError(f"machine must be an RBM or a CategoricalRBM, but got {checks.describe(machine)}; use `ais`.")
     if machine.space.totals is not None:
         raise ValueError(
-            "The totals of the machine's sites are bounded, and a sum over one layer leaves that out; use `ais`."
+            "The totals of the machine's sites are bounded, and a sum over one layer leaves that out; use "
+            "log_normaliser(..., method='tempering')."
         )
     hidden, sites, levels = machine.hidden_bias.shape[0], len(_free_sites(machine)), machine.space.num_levels
     over_hidden = hidden * math.log(2) <= sites * math.log(levels)

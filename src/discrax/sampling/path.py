@@ -101,8 +101,8 @@ def path_to(target: Target, reference: ArrayLike | Target | None) -> Path:
     space, real = target.space, jnp.result_type(float)
     if space.totals is not None:
         raise ValueError(
-            "The path begins at independent sites, but the totals of this space are bounded; use method='tempering', "
-            "which begins at the uniform law of its states."
+            "The path begins at independent sites, but the totals of this space are bounded; use "
+            "log_normaliser(..., method='tempering'), which begins at the uniform law of its states."
         )
     law, x = law_of_sites(space, reference), jnp.zeros(space.shape, space.dtype)
     end = between(law, target)  # which sees whether they fit

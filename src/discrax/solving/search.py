@@ -62,10 +62,8 @@ class SearchRun:
         rows = files.histories
         histories = [History(problem, len(problems), each) for problem, each in zip(problems, rows, strict=True)]
         task = Task(self._for_search, problems, init, self._init is not None, clock, self._devices, files.checkpoint)
-        finish, writing = (
-            Finish(problems, init, clock, is_given=self._init is not None),
-            Reports(clock, _SECONDS_BETWEEN_FILES),
-        )
+        finish = Finish(problems, init, clock, is_given=self._init is not None)
+        writing = Reports(clock, _SECONDS_BETWEEN_FILES)
 
         def solutions(chosen: Sequence[Candidate], is_complete: bool) -> list[Solution]:
             return self._solutions(chosen, finish.reports, histories, num_chains, is_complete)

@@ -94,7 +94,9 @@ def test_where_totals_are_bounded_a_tempered_run_swaps():
     bounded = dx.Target.from_log_prob(lambda e: e @ jnp.arange(6.0) * 0.3, dx.Binary(6, at_most=3))
     found = dx.log_normaliser(KEY, bounded, "tempering", num_rungs=3, num_warmup=100, num_samples=300, progress=False)
     assert abs(found.log_Z - exact_log_z(bounded)) < 4 * found.error
-    with pytest.raises(ValueError, match="use method='tempering', which begins at the uniform law"):
+    with pytest.raises(
+        ValueError, match=r"use log_normaliser\(..., method='tempering'\), which begins at the uniform law"
+    ):
         dx.log_normaliser(KEY, bounded, "annealing", progress=False)
 
 

@@ -58,9 +58,7 @@ class Comparison:
     broken: tuple[str, ...]  # ok in a, failed in b
     mended: tuple[str, ...]
     unequal: tuple[tuple[str, str], ...] = ()  # the budgets in a and b of each pair of cells where they differ
-    changed: tuple[
-        tuple[str, str], ...
-    ] = ()  # what else is called differently in a and b ("target"), and by which cell
+    changed: tuple[tuple[str, str], ...] = ()  # what else differs in what cells call, such as "target", and their names
     devices: tuple[tuple[str, str], ...] = ()  # in a and b of each pair of cells where they differ
 
     @property

@@ -104,11 +104,12 @@ def read_edges(text: Text) -> Graph:
 
 def _names_columns(rows: list[str]) -> bool:
     """Whether the first line names columns: nothing in it is a number, and all nodes below are."""
-    heads, below = rows[0].split(), [word for row in rows[1:] for word in row.split()[:2]]
+    heads = rows[0].split()
     if tuple(word.strip("\"'").lower() for word in heads[:2]) in _COLUMN_NAMES:
         return True
-    are_words = len(heads) in (2, 3) and not any(re.search(r"^[+-]?[\d.]", word) for word in heads)
-    return are_words and bool(below) and all(re.fullmatch(_WHOLE, word) for word in below)
+    if len(heads) not in (2, 3) or any(re.search(r"^[+-]?[\d.]", word) for word in heads):
+        return False
+    return len(rows) > 1 and all(re.fullmatch(_WHOLE, word) for row in rows[1:] for word in row.split()[:2])
 
 
 def _between_names(text: Text, numbers: list[int], rows: list[str]) -> Graph:
