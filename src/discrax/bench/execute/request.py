@@ -51,15 +51,16 @@ class Request:
         for text in self.only:
             if not any(all(_is_wanted(cell, [text], of_sampler=each) for each in (True, False)) for cell in own):
                 raise NothingFits(f"No cell fits --only {text}; {_what_there_is(self)}.")
-        cells = {cell.id: cell for suite in suites for cell in suite.cells(self.size)}
+        planned = {suite.name: list(suite.cells(self.size)) for suite in suites}
+        cells = {cell.id: cell for of_suite in planned.values() for cell in of_suite}
         if not cells:
             raise NothingFits(f"No cell is left by --only {' '.join(self.only)}; {_what_there_is(self)}.")
         if (self.samplers or self.tasks or self.budget) and not any(map(has_sampler, cells.values())):
             raise ValueError(
-                f"{', '.join(each.name for each in suites)} measures no sampler, so that --sampler, --task and --set "
+                f"{', '.join(planned)} measures no sampler, so that --sampler, --task and --set "
                 "change nothing there; leave them out, or choose another suite."
             )
-        check_labels(suites, self.size)
+        check_labels(planned)
         return list(cells.values())
 
 
@@ -136,17 +137,17 @@ def merge(requests: Iterable[Request], find: Callable[[str], list[Suite]] = find
     return list(merged.values())
 
 
-def check_labels(suites: Iterable[Suite], size: Size) -> None:
+def check_labels(planned: Mapping[str, Iterable[Cell]]) -> None:
     """Raises an error if two cells of a suite have equal labels and seeds: tables and figures go by these."""
-    for suite in suites:
+    for name, cells in planned.items():
         seen: dict[Any, Cell] = {}
-        for cell in suite.cells(size):
+        for cell in cells:
             other = seen.setdefault((cell.labels, cell.seed), cell)
             if other.id != cell.id:
                 part = next(each.name for each in fields(Cell) if getattr(cell, each.name) != getattr(other, each.name))
                 one, two = (_shown(getattr(each, part)) for each in (other, cell))
                 raise ValueError(
-                    f"Two cells of {suite.name} are called {cell.name!r}, and no table could tell them apart: the "
+                    f"Two cells of {name} are called {cell.name!r}, and no table could tell them apart: the "
                     f"{part} of one is {one}, that of the other {two}. Give what you put beside a name "
                     "of its own (it has that of its class or function), or choose another --out."
                 )

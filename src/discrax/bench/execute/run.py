@@ -111,7 +111,8 @@ def run_suites(
     with Interrupts() as interrupts, FolderLock(folder):
         store.remove_unfinished(folder)
         requests = _requests(folder, request)
-        check_labels(merge(requests), size)
+        if len(requests) > 1:
+            check_labels({suite.name: suite.cells(size) for suite in merge(requests)})
         begin, before, is_complete = time.perf_counter(), _standings(folder, cells), True
         again = _cells_of_other_programs(folder, cells, before, if_changed)
         again |= {key for key, standing in before.items() if retry_failed and standing.is_failed}
