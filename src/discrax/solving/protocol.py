@@ -19,6 +19,7 @@ from discrax.solving.schedules import KINDS, check_betas
 
 _MOST_ROUNDS = 100_000
 MOST_WEIGHT = 2**26  # of all nodes in a search of sets, in its units
+_FEWEST_UNITS = 256  # that the median of weights is to have there
 SWEEPS = "sweeps"  # what stands for a sampler where replicas are swept
 
 
@@ -161,3 +162,10 @@ def check_numba(what: str) -> None:
     """Raises a sentence where it is missing."""
     if not has_numba():
         raise ImportError(f"{what} needs numba: pip install 'discrax[solve]'.")
+
+
+def are_told_apart(problem: Any) -> bool:
+    """Whether a search of sets, which counts weights in whole units, sees more of most of them than noughts."""
+    weights, total = problem.node_weights, float(problem.node_weights.sum())
+    is_whole = bool((weights == np.round(weights)).all()) and total < MOST_WEIGHT
+    return is_whole or not len(weights) or float(np.median(weights)) >= _FEWEST_UNITS * total / MOST_WEIGHT

@@ -27,11 +27,10 @@ from discrax.solving.clock import SearchBudget
 from discrax.solving.drive import plan_phases, search_with
 from discrax.solving.eliminations import search_remainders
 from discrax.solving.engine import Report
-from discrax.solving.protocol import MOST_WEIGHT, SWEEPS, Annealed, Scheduled, Search, Task, check_numba, has_numba
+from discrax.solving.protocol import SWEEPS, Annealed, Scheduled, Search, Task, are_told_apart, check_numba, has_numba
 from discrax.solving.schedules import KINDS, make_schedule
 
 _MOST_NODES_FOR_SETS = 5_000  # on 10^5 nodes the search of sets stands still where others do not
-_FEWEST_UNITS = 256  # that the median of weights is to have there
 _MOST_SITES_TO_TEMPER = 10_000  # where tempering and annealing were as good as each other on an accelerator
 _NUM_RUNGS = 16  # of a sampler's ladder
 _BYTES_PER_LEVEL = 40  # of a site of a chain of a sampler: codes, log-ratios, and what a step makes of them
@@ -348,7 +347,7 @@ def choose_search(problem: Problem, is_spread: bool) -> Search:
     """
     if has_numba() and not is_spread:
         is_of_sets = _is_of_sets(problem)
-        if is_of_sets and problem.space.num_sites <= _MOST_NODES_FOR_SETS and _are_told_apart(problem):
+        if is_of_sets and problem.space.num_sites <= _MOST_NODES_FOR_SETS and are_told_apart(problem):
             return Sets()
         if problem.model is not None and (is_of_sets or jax.default_backend() == "cpu"):
             return Sites()
@@ -360,13 +359,6 @@ def _is_of_sets(problem: Problem) -> bool:
     from discrax.problems.independent_set import MIS, MaxClique
 
     return isinstance(problem, MIS | MaxClique) and bool((problem.node_weights > 0).all())
-
-
-def _are_told_apart(problem: Any) -> bool:
-    """Whether the search of sets, which counts weights in whole units, sees more of most of them than noughts."""
-    weights, total = problem.node_weights, float(problem.node_weights.sum())
-    is_whole = bool((weights == np.round(weights)).all()) and total < MOST_WEIGHT
-    return is_whole or not len(weights) or float(np.median(weights)) >= _FEWEST_UNITS * total / MOST_WEIGHT
 
 
 def _search_replicas(
