@@ -99,11 +99,18 @@ class Space(eqx.Module):
         key = random.as_threefry(key)
         codes = random.integers(key, self.num_sites, self.levels_at())
         x = codes.reshape(self.shape).astype(self.dtype)
-        x = x if self.frozen is None else jnp.where(self.frozen.mask, self.frozen.codes, x)
+        x = self.hold(x)
         if self.totals is None:
-            return x
+            return jnp.asarray(x)
         ranks = random.uniform(random.fold_in(key, 0), self.num_sites)
         return jnp.asarray(self.mend(x, ranks), self.dtype)
+
+    def hold(self, x: Integer[Array | np.ndarray, "..."]) -> Integer[Array | np.ndarray, "..."]:
+        """States, sites last, with the codes of the frozen sites."""
+        if self.frozen is None:
+            return x
+        where = np.where if isinstance(x, np.ndarray) else jnp.where
+        return where(self.frozen.mask, self.frozen.codes.astype(x.dtype), x)
 
     def mend(
         self, x: Integer[Array | np.ndarray, "*shape"], ranks: Float[Array | np.ndarray, " n"]

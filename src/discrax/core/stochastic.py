@@ -25,6 +25,12 @@ from discrax.core.target import Target, Tempered, bare, value_and_changes
 NOTHING = -1e30  # stands for log 0 where a difference of two of them must be a number
 
 
+def has_exact_log_prob(target: Target) -> bool:
+    """Whether `log_prob` is the target's, and not an estimate of it."""
+    base = bare(target)
+    return not isinstance(base, StochasticTarget) or base.is_log_prob_exact
+
+
 class Batch(NamedTuple):
     """What a mini-batch tells at a state x."""
 

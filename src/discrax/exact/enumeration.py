@@ -22,7 +22,7 @@ from discrax.core.driver import drive, start
 from discrax.core.kernel import Kernel, check_fits
 from discrax.core.programs import reads_user_code
 from discrax.core.space import Space
-from discrax.core.stochastic import StochasticTarget
+from discrax.core.stochastic import has_exact_log_prob
 from discrax.core.target import Target, bare, check_target
 
 
@@ -30,11 +30,10 @@ def law(target: Target, limit: int = 1 << 20) -> Float[np.ndarray, " states"]:
     """The probability of every state, in the order of `target.space.enumerate()`."""
     whole("limit", limit, least=1)
     check_target(target)
-    base = bare(target)
-    if isinstance(base, StochasticTarget) and not base.is_log_prob_exact:
+    if not has_exact_log_prob(target):
         raise ValueError(
-            f"The law of {type(base).__name__} needs its exact log_prob, but what it has is an estimate from a part "
-            "of the data; give the target all rows at once, or log_prob=..."
+            f"The law of {type(bare(target)).__name__} needs its exact log_prob, but what it has is an estimate from a "
+            "part of the data; give the target all rows at once, or log_prob=..."
         )
     states = jnp.asarray(target.space.enumerate(limit))
     values = np.asarray(jax.jit(jax.vmap(lambda x: target.log_prob(target.space.embed(x))))(states), np.float64)

@@ -125,8 +125,7 @@ def first_chains(
         thresholds = np.cumsum(p, axis=-1)[..., :-1]
         codes = (rng.random((size, *space.shape, 1)) > thresholds[None]).sum(axis=-1)
         codes = codes if space.counts is None else np.minimum(codes, space.counts - 1)
-    if space.frozen is not None:
-        codes = np.where(space.frozen.mask, space.frozen.codes, codes)
+    codes = space.hold(codes)
     if space.totals is not None:
         codes = np.array([space.mend(state, rng.random(space.num_sites)) for state in codes])
     return jnp.asarray(codes, space.dtype)

@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-from jaxtyping import Bool, Float, Int, Integer
+from jaxtyping import Float, Int, Integer
 
 from discrax.core.checks import number, whole
 from discrax.core.sites import code_dtype
@@ -135,19 +135,18 @@ class Partition(Problem):
         return self.repair_in_time(x, lambda: False)
 
     def repair_in_time(self, x: Integer[np.ndarray, " n"], is_over: Callable[[], bool]) -> Integer[np.ndarray, " n"]:
-        """The same; what is left when the time is over goes at once, with costs as they stand, half of it at a time."""
+        """The same; what is left when the time is over goes at once."""
         x, (smallest, largest), (start, others, weights) = np.array(x), self._size_limits, self._rows
         sizes, to_part = self.sizes(x), self._weights_to_parts(x)
         nodes = np.arange(len(x))
         while (sizes > largest).any() or (sizes < smallest).any():
+            if is_over():
+                self._even_out(x, sizes, to_part)
+                break
             gives = sizes > (largest if (sizes > largest).any() else smallest)
             takes = sizes < (smallest if (sizes < smallest).any() else largest)
             movable = nodes[gives[x]]
             cost = to_part[movable, x[movable]][:, None] - to_part[movable][:, takes]
-            if is_over():
-                self._move_many(x, sizes, movable, cost, takes)
-                to_part = self._weights_to_parts(x)
-                continue
             best, taker = np.unravel_index(np.argmin(cost), cost.shape)
             node, part = movable[best], np.flatnonzero(takes)[taker]
             row = slice(start[node], start[node + 1])
@@ -158,24 +157,18 @@ class Partition(Problem):
             x[node] = part
         return x
 
-    def _move_many(
-        self, x: Integer[np.ndarray, " n"], sizes: Int[np.ndarray, " parts"], movable: Int[np.ndarray, " m"],
-        cost: Float[np.ndarray, "m takers"], takes: Bool[np.ndarray, " parts"],
-    ) -> None:  # fmt: skip
-        """Moves half of the nodes that have to leave one part for another, at least one: those that cost the least."""
-        smallest, largest = self._size_limits
-        has_too_large = bool((sizes > largest).any())
-        giver = int(np.argmax(sizes))
-        taker = np.flatnonzero(takes)[int(np.argmin(sizes[takes]))]
-        too_many = sizes[giver] - largest if has_too_large else smallest - sizes[taker]
-        room = max(1, (sizes[giver] - sizes[taker]) // 2)
-        ours = np.flatnonzero(x[movable] == giver)
-        column = int(np.count_nonzero(takes[:taker]))
-        count = int(np.clip(-(-too_many // 2), 1, min(room, len(ours))))
-        chosen = movable[ours[np.argsort(cost[ours, column], kind="stable")[:count]]]
-        x[chosen] = taker
-        sizes[giver] -= count
-        sizes[taker] += count
+    def _even_out(
+        self, x: Integer[np.ndarray, " n"], sizes: Int[np.ndarray, " parts"], to_part: Float[np.ndarray, "n parts"]
+    ) -> None:
+        """Of each part the nodes too many that hold it the least go to whichever parts lack some."""
+        n, k = to_part.shape
+        wanted = np.full(k, n // k)
+        wanted[np.argsort(-sizes, kind="stable")[: n % k]] += 1
+        leaving = []
+        for part, too_many in enumerate(sizes - wanted):
+            members = np.flatnonzero(x == part)
+            leaving.append(members[np.argsort(to_part[members, part], kind="stable")[: max(0, too_many)]])
+        x[np.concatenate(leaving)] = np.repeat(np.arange(k), np.maximum(0, wanted - sizes))
 
     def bound(self) -> float:
         """At least the negative weights are cut; 0 where there are none."""

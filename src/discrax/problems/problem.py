@@ -258,7 +258,7 @@ class Problem(ABC):
         """States to begin with: uniform, unless a problem knows better; totals that are bounded are mended."""
         space, n = self.space, self.space.num_sites
         x = generator.integers(0, np.asarray(space.levels_at()), (num_chains, n)).astype(space.dtype)
-        x = x if space.frozen is None else np.where(space.frozen.mask, space.frozen.codes, x)
+        x = np.asarray(space.hold(x))
         if space.totals is None:
             return x
         return np.array([space.mend(state, generator.random(n)) for state in x], space.dtype)

@@ -34,8 +34,8 @@ from discrax.core.kernel import Kernel, rated_knob, sites_per_step
 from discrax.core.memory import num_cores
 from discrax.core.observers import Draws, Stats
 from discrax.core.space import Ordinal
-from discrax.core.stochastic import StochasticTarget
-from discrax.core.target import Coloured, ExactRatios, Factored, QuadraticForm, Target, bare, offered
+from discrax.core.stochastic import has_exact_log_prob
+from discrax.core.target import Coloured, ExactRatios, Factored, QuadraticForm, Target, offered
 from discrax.diagnostics import ess
 from discrax.samplers import build_kernel, get_sampler, gibbs
 from discrax.samplers.composed import Composed
@@ -107,8 +107,8 @@ def check_clock(spec: Auto) -> None:
 
 def candidates_for(target: Target, *, differentiable: bool) -> Iterator[tuple[str, str | Kernel]]:
     """Names and samplers in the order in which they are tried."""
-    space, base = target.space, bare(target)
-    if isinstance(base, StochasticTarget) and not base.is_log_prob_exact:
+    space = target.space
+    if not has_exact_log_prob(target):
         yield "sgdld", "sgdld"
         return
     if space.totals is not None:

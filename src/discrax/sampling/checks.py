@@ -16,7 +16,15 @@ from discrax.core.checks import describe, in_words, whole
 from discrax.core.kernel import Kernel, State
 from discrax.core.memory import check_host_memory
 from discrax.core.space import Space
-from discrax.core.stochastic import Average, DataTarget, StochasticTarget, evaluate_batch, log_ratios, renewed
+from discrax.core.stochastic import (
+    Average,
+    DataTarget,
+    StochasticTarget,
+    evaluate_batch,
+    has_exact_log_prob,
+    log_ratios,
+    renewed,
+)
 from discrax.core.supports import possible_states
 from discrax.core.target import ExactRatios, Factored, Target, bare, embedding_of, log_prob, offered
 from discrax.samplers.informed import Informed
@@ -132,7 +140,7 @@ def check_gradient(target: Target, kernel: Kernel) -> None:
 def check_law(target: Target, kernel: Kernel) -> None:
     """A kernel that reads `log_prob` needs one that is the target's, not an estimate of it."""
     base = bare(target)
-    if not isinstance(base, StochasticTarget) or StochasticTarget in kernel.needs or base.is_log_prob_exact:
+    if has_exact_log_prob(target) or StochasticTarget in kernel.needs:
         return
     why = (
         "its data come block by block, and log_prob is that of one block"

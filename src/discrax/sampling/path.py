@@ -58,8 +58,7 @@ class Path(eqx.Module):
         """A draw of p_0."""
         space = self.end.space
         codes = draw_levels(random.words(key, space.num_sites), self.log_probs)
-        x = codes.reshape(space.shape).astype(space.dtype)
-        return x if space.frozen is None else jnp.where(space.frozen.mask, space.frozen.codes, x)
+        return jnp.asarray(space.hold(codes.reshape(space.shape).astype(space.dtype)))
 
 
 class Powers(Path):

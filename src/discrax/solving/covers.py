@@ -24,7 +24,7 @@ from discrax.solving.clause_graphs import recognise, search_formula
 from discrax.solving.clock import Clock, Reports, SearchBudget, longest_slice
 from discrax.solving.drive import check_size
 from discrax.solving.engine import Report
-from discrax.solving.protocol import MOST_WEIGHT
+from discrax.solving.protocol import unit_of
 from discrax.solving.reductions import Kernel, reduce_graph
 from discrax.solving.sites_kernels import streams
 
@@ -217,11 +217,8 @@ def _padded(n: int) -> int:
 
 
 def _whole(weights: Float[np.ndarray, " n"]) -> tuple[Int[np.ndarray, " n"], float]:
-    """Weights in units that make them whole numbers, or next to it, that add up to less than a limit."""
-    if (weights == weights[0]).all():
-        return np.ones(len(weights), np.int32), float(weights[0])
-    is_whole = (weights == np.round(weights)).all() and weights.sum() < MOST_WEIGHT
-    unit = 1.0 if is_whole else float(weights.sum()) / MOST_WEIGHT
+    """Weights in units that make them whole numbers, or next to it."""
+    unit = unit_of(weights)
     return np.maximum(1, np.round(weights / unit)).astype(np.int32), unit
 
 

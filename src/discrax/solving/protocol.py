@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
-from jaxtyping import Integer, PRNGKeyArray
+from jaxtyping import Float, Integer, PRNGKeyArray
 
 from discrax.core.checks import number, whole
 from discrax.core.devices import Devices
@@ -18,7 +18,7 @@ from discrax.solving.engine import Report
 from discrax.solving.schedules import KINDS, check_betas
 
 _MOST_ROUNDS = 100_000
-MOST_WEIGHT = 2**26  # of all nodes in a search of sets, in its units
+_MOST_UNITS = 2**26  # of all nodes in a search of sets
 _FEWEST_UNITS = 256  # that the median of weights is to have there
 SWEEPS = "sweeps"  # what stands for a sampler where replicas are swept
 
@@ -164,8 +164,17 @@ def check_numba(what: str) -> None:
         raise ImportError(f"{what} needs numba: pip install 'discrax[solve]'.")
 
 
+def unit_of(weights: Float[np.ndarray, " n"]) -> float:
+    """Of nodes in a search of sets, which counts them in whole units that add up to less than a limit: one that makes
+    all of them whole, if there is one.
+    """
+    if (weights == weights[0]).all():
+        return float(weights[0])
+    is_whole = (weights == np.round(weights)).all() and weights.sum() < _MOST_UNITS
+    return 1.0 if is_whole else float(weights.sum()) / _MOST_UNITS
+
+
 def are_told_apart(problem: Any) -> bool:
-    """Whether a search of sets, which counts weights in whole units, sees more of most of them than noughts."""
-    weights, total = problem.node_weights, float(problem.node_weights.sum())
-    is_whole = bool((weights == np.round(weights)).all()) and total < MOST_WEIGHT
-    return is_whole or not len(weights) or float(np.median(weights)) >= _FEWEST_UNITS * total / MOST_WEIGHT
+    """Whether a search of sets sees more of most weights than noughts."""
+    units = problem.node_weights / unit_of(problem.node_weights)
+    return bool((units == np.round(units)).all()) or float(np.median(units)) >= _FEWEST_UNITS

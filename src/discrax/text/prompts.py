@@ -311,8 +311,7 @@ def _relax(
         def one_step(carry: Any, step: Int[Array, ""]) -> tuple[Any, None]:
             p, moments, best, value = carry
             # Which direction of a word is nearest does not depend on how long p is.
-            x = jnp.argmax(p @ word_directions.T, axis=1)
-            x = x if space.frozen is None else jnp.where(space.frozen.mask, space.frozen.codes.astype(x.dtype), x)
+            x = jnp.asarray(space.hold(jnp.argmax(p @ word_directions.T, axis=1)))
             xi = target.draw(random.fold_in(for_batches, step), step)
 
             def loss(q: Float[Array, "length hidden"]) -> tuple[Array, Array]:

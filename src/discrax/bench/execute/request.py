@@ -173,8 +173,7 @@ def _cells(request: Request, suite: Suite, size: Size) -> list[Cell]:
 def _own_cells(request: Request, suites: Sequence[Suite], size: Size) -> list[Cell]:
     """Every sampler that was asked for on the tasks of the user's own; those of equal labels are one."""
     plain = replace(request, budget=(), seeds=1)
-    cells = [cell for suite in suites for cell in _cells(plain, suite, size)]
-    cells = [cell for cell in cells if has_sampler(cell)]
+    cells = [cell for suite in suites for cell in _cells(plain, suite, size) if has_sampler(cell)]
     if not cells:
         return []
     first = model_cell([cell for cell in cells if cell.task == cells[0].task])

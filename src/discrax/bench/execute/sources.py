@@ -68,12 +68,12 @@ def file_of(module: str, beside: Path | None = None) -> Path | None:
     first, _, rest = module.partition(".")
     if first == _NAME:
         place = PACKAGE.joinpath(*rest.split(".")) if rest else PACKAGE
-    elif beside is not None and beside.is_relative_to(PACKAGE):
-        return None
-    elif beside is not None:
-        place = beside.parent.joinpath(*module.split("."))
-    else:
+    elif beside is None:
         return _found_by_python(module)
+    elif beside.is_relative_to(PACKAGE):
+        return None
+    else:
+        place = beside.parent.joinpath(*module.split("."))
     for path in (place.with_suffix(".py"), place / "__init__.py"):
         if path.is_file():
             return path
