@@ -15,9 +15,10 @@ from discrax.solving import solve
 from discrax.solving.clock import Blocks, Clock, SearchBudget
 from discrax.solving.finishing import Finish
 from discrax.solving.searches import Sets, Sites, choose_search
+from discrax.solving.sites import search_by_sites
 
 KEY = jax.random.key(0)
-UNEVEN = problems.Partition({(0, 1): 3.0, (1, 3): 4.0, (3, 5): 9.0, 2: 1.0, 4: 1.0}, 3)
+UNEVEN = problems.Partition({(0, 1): 3.0, (1, 3): 4.0, (3, 5): 9.0, 2: 1.0, 4: 1.0}, 3, balance=0.1)
 BEST = np.array([0, 0, 1, 2, 1, 2], np.int8)  # cuts 4: the penalised objective has a better state, of unequal parts
 
 
@@ -32,6 +33,16 @@ def test_first_states_that_are_the_best_are_kept():
         assert [each.objective for each in finish._first[0]] == ([] if kept is None else [kept])
     for search in ("sites", "anneal"):
         assert solve(KEY, UNEVEN, search, init=BEST, num_steps=10, progress=False).objective == 4
+
+
+def test_states_of_equal_parts_are_reported_beside_the_others():
+    """Of this problem the best states by the penalised objective are of unequal parts."""
+    budget = SearchBudget(num_steps=50)
+    *_, last = search_by_sites(UNEVEN.model, num_chains=3, seed=0, init=None, budget=budget)
+    best, even = np.split(last.best_states, 2)
+    assert not UNEVEN.is_feasible(best).any()
+    assert UNEVEN.is_feasible(even).all()
+    assert UNEVEN.objective(even).min() == 4
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -66,6 +77,7 @@ def test_the_price_of_unequal_parts_is_that_of_an_edge():
 def test_whole_numbers_are_never_rounding():
     assert is_rounding(1e11 + 54, 1e11 + 54)
     assert not is_rounding(1e11 + 54, 1e11 + 53)
+    assert not is_rounding(1e14 + 1, 1e14)
     assert is_rounding(0.1 + 0.2, 0.3)
     assert not is_rounding(1e11 + 0.5, 1e11)
     assert not is_rounding(np.inf, 1.0)
