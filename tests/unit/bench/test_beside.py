@@ -71,10 +71,10 @@ def test_the_order_of_what_is_set_does_not_matter(files):
 def test_a_file_finds_those_beside_it_and_no_other_folders(files):
     for folder in ("a", "b"):
         (files / folder).mkdir()
-        (files / folder / "helper.py").write_text(f"NAME = {folder!r}")
-        (files / folder / "main.py").write_text("from helper import NAME")
+        (files / folder / "beside_me.py").write_text(f"NAME = {folder!r}")
+        (files / folder / "main.py").write_text("from beside_me import NAME")
     assert [load_file(files / folder / "main.py").NAME for folder in ("a", "b")] == ["a", "b"]
-    assert "helper" not in sys.modules
+    assert "beside_me" not in sys.modules
     assert str(files / "a") not in sys.path
 
 

@@ -68,7 +68,7 @@ _USER = "discrax_user_"  # names of modules that are made of files
 
 
 def load_file(path: Path) -> Any:
-    """A Python file as a module, once a process. While it is read it finds the files beside it, as a script does."""
+    """A Python file as a module, once a process. While it is read it finds the files beside it too."""
     path = path.resolve()
     if not path.is_file():
         raise ValueError(f"There is no file {path}.")
