@@ -160,6 +160,7 @@ def _possible_state(
 ) -> Integer[np.ndarray, "*shape"]:
     """A random state; one of probability 0 may have no way out."""
     state = np.asarray(space.random(key))
+    space.check(state)
     if probabilities[space.index(state[None])[0]] > 0:
         return state
     places = np.flatnonzero(probabilities)
@@ -223,13 +224,14 @@ def check_kernel(
     starts = np.asarray(_draw(for_draws, space, probabilities, num_chains))[: _BATCHES * few]
     batches = zip(random.split(for_invariance, _BATCHES), np.split(starts, _BATCHES), strict=True)
     ends = np.concatenate([np.asarray(_walk(k, target, prepared, x, num_steps)) for k, x in batches])
+    _check_stayed(kernel, space, ends)
     one_state = np.broadcast_to(_possible_state(for_start, space, probabilities), (few, *space.shape))
     num_rounds = -(-num_convergence_steps // num_steps)
     late_ends = np.asarray(_walk(for_convergence, target, prepared, one_state, num_steps, num_rounds))
+    _check_stayed(kernel, space, late_ends)
 
     p_values, distances, noises = [], [], []
     for x in (ends, late_ends):
-        _check_stayed(kernel, space, x)
         counts = np.bincount(space.index(x), minlength=len(probabilities))
         p_values.append(chi_square(counts, probabilities))
         distances.append(total_variation(counts / counts.sum(), probabilities))
