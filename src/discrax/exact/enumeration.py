@@ -155,18 +155,6 @@ def _walk(
     return ensemble.states.x
 
 
-def _possible_state(
-    key: PRNGKeyArray, space: Space, probabilities: Float[np.ndarray, " states"]
-) -> Integer[np.ndarray, "*shape"]:
-    """A random state; one of probability 0 may have no way out."""
-    state = np.asarray(space.random(key))
-    space.check(state)
-    if probabilities[space.index(state[None])[0]] > 0:
-        return state
-    places = np.flatnonzero(probabilities)
-    return np.asarray(space.enumerate()[np.random.default_rng(random.seed_of(key)).choice(places)])
-
-
 def _check_power(probabilities: Float[np.ndarray, " states"], num_chains: int) -> None:
     """The smaller of the two tests must have at least two states, or pools of rare ones, to tell apart."""
     if (probabilities > 0).sum() < 2:
@@ -225,7 +213,8 @@ def check_kernel(
     batches = zip(random.split(for_invariance, _BATCHES), np.split(starts, _BATCHES), strict=True)
     ends = np.concatenate([np.asarray(_walk(k, target, prepared, x, num_steps)) for k, x in batches])
     _check_stayed(kernel, space, ends)
-    one_state = np.broadcast_to(_possible_state(for_start, space, probabilities), (few, *space.shape))
+    is_possible = probabilities > 0  # of one that is not there may be no way out
+    one_state = np.broadcast_to(_draw(for_start, space, is_possible / is_possible.sum(), 1), (few, *space.shape))
     num_rounds = -(-num_convergence_steps // num_steps)
     late_ends = np.asarray(_walk(for_convergence, target, prepared, one_state, num_steps, num_rounds))
     _check_stayed(kernel, space, late_ends)

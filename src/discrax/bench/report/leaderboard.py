@@ -107,11 +107,11 @@ def _read(run: Path) -> list[Row]:
     about, rows = store.read_about(run), add_facts(store.read_rows(run))
     size = Size(about.get("size", Size.DEFAULT))
     planned = {suite.name: {cell.id: cell for cell in suite.cells(size)} for suite in suites_of(about)}
-    suite_of: dict[str, str] = {}
+    rows, suite_of = current(planned, rows), {}
     for name, members in rows_by_suite(planned, rows).items():
         for row in members:
             suite_of.setdefault(row["cell"], name)
-    name, rows = run.resolve().name, current(planned, rows)
+    name = run.resolve().name
     return [row | {"run": name, "suite": suite_of.get(row["cell"], _OWN)} for row in rows]
 
 

@@ -89,7 +89,12 @@ class Text:
         return count
 
     def p_line(
-        self, number: int, before: tuple[int, list[int]] | None, kinds: Sequence[str], *forms: str, num_counts: int = 9
+        self,
+        number: int,
+        before: tuple[int, list[int]] | None,
+        kinds: Sequence[str],
+        *forms: str,
+        num_counts: int | None = None,
     ) -> tuple[int, list[int]]:
         """The number of a line such as `p edge n m`, and its first counts. `before`: those of one above it."""
         if before is not None:
@@ -99,7 +104,7 @@ class Text:
         if len(words) != len(forms[0].split()) or words[1] not in kinds:
             wanted = " or ".join(f"`{form}`" for form in forms)
             raise self.error(number, f"Expected {wanted}, but got {shorten(line)}.")
-        return number, [self.count(number, word) for word in words[2 : 2 + num_counts]]
+        return number, [self.count(number, word) for word in words[2:][:num_counts]]
 
     def check_num_nodes(self, number: int, num_nodes: int, num_edges: int) -> None:
         """Refuses more nodes than would fit into memory, in the name of the line that announces them."""
