@@ -108,7 +108,6 @@ def begin_path(
 
 def kernel_along(target: Target, sampler: str | Kernel | None) -> Kernel:
     """The kernel that moves along a path to this target: the one that is named, or one that suits it."""
-    check_target(target)
     kernel = build_kernel(default_sampler(target) if sampler is None else sampler, target)
     if not kernel.is_exact:
         raise ValueError(f"{type(kernel).__name__} does not leave its target invariant, so weights would be wrong.")

@@ -7,7 +7,7 @@ from jaxtyping import PRNGKeyArray
 from numpy.typing import ArrayLike
 
 from discrax.core.kernel import Kernel
-from discrax.core.target import Target
+from discrax.core.target import Target, check_target
 from discrax.sampling.annealed import kernel_along
 from discrax.sampling.ladder import Ladder
 from discrax.sampling.log_normaliser_estimates import log_normaliser_of_path
@@ -30,6 +30,7 @@ def temper_chains(
     progress: bool | None = None,
 ) -> Normaliser:
     """log Z by `sample(..., tempering=Ladder(...))`, with `steps` steps of the sampler between exchanges."""
+    check_target(target)
     kernel = kernel_along(target, sampler)
     first = None if reference is None else law_of_sites(target.space, reference)
     ladder = Ladder(num_rungs=num_rungs, reference=first, num_steps=steps)
