@@ -11,6 +11,9 @@ With N values s_n of a scalar, their mean removed, c_k = sum_n s_n s_{n+k} / (N 
 A chain that never moved has told us nothing: its ESS is 0.
 """
 
+from typing import Any
+
+import jax.numpy as jnp
 import numpy as np
 import scipy.fft
 from jaxtyping import Float
@@ -36,16 +39,20 @@ def _centre(values: np.ndarray, mean: float | None) -> np.ndarray:
     return values - (values.mean(axis=-1, keepdims=True) if mean is None else number("mean", mean))
 
 
-def _rho(centred: Float[np.ndarray, "*chains n"]) -> Float[np.ndarray, "*chains n"]:
+def _rho(centred: Float[Any, "*chains n"]) -> Float[Any, "*chains n"]:
     """rho_k of values without their mean, in their precision; NaN where all of them are 0."""
-    n = centred.shape[-1]
+    n, (xp, fft) = centred.shape[-1], _modules(centred)
     size = scipy.fft.next_fast_len(2 * n - 1, real=True)
-    spectrum = np.asarray(scipy.fft.rfft(centred, size))
-    power = np.real(spectrum) ** 2 + np.imag(spectrum) ** 2
-    covariance = np.asarray(scipy.fft.irfft(power, size))[..., :n]
-    covariance /= np.arange(n, 0, -1, dtype=covariance.dtype)
+    spectrum = fft.rfft(centred, size)
+    power = xp.real(spectrum) ** 2 + xp.imag(spectrum) ** 2
+    covariance = fft.irfft(power, size)[..., :n] / xp.arange(n, 0, -1, dtype=centred.dtype)
     with np.errstate(invalid="ignore", divide="ignore"):
         return covariance / covariance[..., :1]
+
+
+def _modules(values: Any) -> Any:
+    """What computes with arrays of their kind, and transforms them."""
+    return (np, scipy.fft) if isinstance(values, np.ndarray) else (jnp, jnp.fft)
 
 
 def is_constant(values: np.ndarray) -> np.ndarray:
@@ -72,17 +79,23 @@ def ess(values: np.ndarray, rule: str = "first_negative", mean: float | None = N
     return np.where(is_constant(values), 0.0, ess_of_centred(_centre(values, mean), rule))
 
 
-def ess_of_centred(centred: Float[np.ndarray, "*chains n"], rule: str) -> Float[np.ndarray, "*chains"]:
-    """ESS of values without their mean, in their precision: single precision is twice as fast, and often enough."""
-    n = centred.shape[-1]
-    rho = np.nan_to_num(_rho(centred), nan=-1.0, copy=False)
-    if rule == "first_negative":
-        kept = np.logical_and.accumulate(rho >= 0, axis=-1)
-    else:
-        rho = rho[..., : n - n % 2]
-        pairs = rho[..., ::2] + rho[..., 1::2]
-        kept = np.repeat(np.logical_and.accumulate(pairs >= 0, axis=-1), 2, axis=-1)
-    taper = 1 - np.arange(rho.shape[-1], dtype=rho.dtype) / n
-    total = -1 + 2 * np.sum(rho * taper, axis=-1, where=kept)
+def ess_of_centred(centred: Float[Any, "*chains n"], rule: str) -> Float[Any, "*chains"]:
+    """ESS of values without their mean, in their precision: single precision is twice as fast, and often enough.
+
+    Arrays of JAX give arrays of JAX.
+    """
+    n, (xp, _) = centred.shape[-1], _modules(centred)
+    rho = xp.nan_to_num(_rho(centred), nan=-1.0)
+    pairs = rho[..., : n - n % 2 : 2] + rho[..., 1::2]
+    num_kept = _first(rho < 0) if rule == "first_negative" else 2 * _first(pairs < 0)
+    lags = xp.arange(n)
+    kept = xp.where(lags < num_kept[..., None], rho * (1 - lags.astype(rho.dtype) / n), 0.0)
+    total = -1 + 2 * kept.sum(axis=-1)
     moved = centred.any(axis=-1)
-    return np.where(moved, n / np.maximum(total, 1 / np.log10(n)), 0.0)
+    return xp.where(moved, n / xp.maximum(total, 1 / np.log10(n)), 0.0)
+
+
+def _first(flags: Any) -> Any:
+    """Where the first of the last axis is that is true; where none is, how many there are."""
+    xp, _ = _modules(flags)
+    return xp.where(flags.any(axis=-1), xp.argmax(flags, axis=-1), flags.shape[-1])

@@ -124,6 +124,45 @@ def test_chains_that_disagree_are_too_short():
     assert found.per_step.mean() * 1_000 > LONG_ENOUGH > found.autocorrelation_times
 
 
+def with_a_slow_part(num_draws, num_chains=200, share=0.3, phi=0.97):
+    """Independent draws, but for a part of their variance that decays by `phi`, and the ESS of a draw."""
+    rng = np.random.default_rng(1)
+    slow = rng.normal(size=num_chains)
+    values = rng.normal(size=(num_chains, num_draws)) * np.sqrt(1 - share)
+    for t in range(num_draws):
+        values[:, t] += np.sqrt(share) * slow
+        slow = phi * slow + np.sqrt(1 - phi**2) * rng.normal(size=num_chains)
+    return values, 1 / (1 + 2 * share * phi / (1 - phi))
+
+
+def test_short_chains_overstate_what_is_slow_and_their_halves_tell():
+    values, exact = with_a_slow_part(60_000, num_chains=100)
+    short = mix(of_draws(values[:, :4_000]), values[:, :4_000].copy(), "first_negative")
+    assert short.per_step.mean() > 1.05 * exact
+    assert short.is_long_enough
+    assert short.overstated > 0.05
+    assert not short.is_known(max(0.05, short.relative_error))
+    long = mix(of_draws(values), values, "first_negative")
+    assert long.per_step.mean() == pytest.approx(exact, rel=0.03)
+    assert long.overstated < 0.03
+    assert long.is_known(0.03)
+
+
+@pytest.mark.parametrize("rule", ["first_negative", "positive_pairs"])
+@pytest.mark.parametrize("num_draws", [2, 301, 400])
+@pytest.mark.parametrize("kind", [np.int16, np.int8, np.float32])
+def test_an_accelerator_has_the_statistics_of_the_host(rule, num_draws, kind, monkeypatch):
+    values = 9 * np.stack([with_a_slow_part(num_draws, 6)[0], np.ones((6, num_draws))], axis=-1) + 100
+    values = np.clip(values, -127, 127).astype(kind)
+    host = mix(of_draws(values), values, rule)
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    found = mix(of_draws(values), values.copy(), rule)
+    np.testing.assert_allclose(found.per_step, host.per_step, rtol=2e-4)
+    assert found.autocorrelation_times == pytest.approx(host.autocorrelation_times, rel=2e-4)
+    assert found.overstated == pytest.approx(host.overstated, abs=2e-4)
+    assert (host.per_step[:, 1] == 0).all()
+
+
 @pytest.mark.slow
 def test_thinning_changes_what_is_kept_and_no_number_per_step(monkeypatch):
     """A budget that cannot be enough: in several stages, thinned on the way, or in one."""

@@ -6,7 +6,9 @@ The statistic is the distance to random reference states r, d_r(x) = sum_i |x_i 
 
 `ESS_per_step` is E, and its std that of mean_r E_cr over chains; `ESS_reference_std` is that of mean_c E_cr over
 references, which no longer chains make smaller. A cell goes on until its chains are `LONG_ENOUGH` autocorrelation
-times tau long and the standard error of E over chains, as a part of E, is small enough, or until its budget ends.
+times tau long, the standard error of E over chains, as a part of E, is small enough, and E of the first halves of the
+chains is larger by no more than that, or until its budget ends. (Short chains overstate E, since what is slow in them
+passes for their mean; by about as much as their halves overstate it more.)
 
 Chains that do not agree with each other are shorter than each by itself would tell: where the means m_cr of the
 statistic differ more between chains than their ESS explains, the length in autocorrelation times is
@@ -19,7 +21,7 @@ import os
 import weakref
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -52,9 +54,9 @@ def mixing(
 ) -> Measure:
     """Jump distance, acceptance, and ESS of a scalar statistic, per step, per 10,000 queries and per second.
 
-    A cell ends when the relative standard error of its ESS over chains is at most `error` and its chains are long
-    enough, when its budget does, or when its draws are so nearly independent that fewer of them would hide it: so do
-    chains that mix well, each in a mode of its own. Without `error` it always ends with its budget.
+    A cell ends when its chains are long enough and the relative error of its ESS and its bias are at most `error`, when
+    its budget does, or when its draws are so nearly independent that fewer of them would hide it: so do chains that mix
+    well, each in a mode of its own. Without `error` it always ends with its budget.
     """
     if error is not None:
         number("error", error, above=0)
@@ -124,6 +126,7 @@ class Mixing(NamedTuple):
 
     per_step: np.ndarray  # (chain, reference)
     autocorrelation_times: float  # in a chain
+    overstated: float  # by which part of it the first halves of the chains have a larger E
 
     @property
     def of_chains(self) -> np.ndarray:
@@ -142,8 +145,8 @@ class Mixing(NamedTuple):
         return self.autocorrelation_times >= LONG_ENOUGH
 
     def is_known(self, error: float) -> bool:
-        """Whether they are, and the relative error is small enough: then a cell ends."""
-        return self.is_long_enough and self.relative_error <= error
+        """Whether they are, and the relative error and the bias are small enough: then a cell ends."""
+        return self.is_long_enough and self.relative_error <= error and self.overstated <= error
 
 
 def mix(result: Result, values: np.ndarray, rule: str) -> Mixing:
@@ -163,25 +166,47 @@ _known: dict[tuple[int, str], Mixing] = {}
 
 
 def _mix(values: np.ndarray, rule: str, num_steps: int) -> Mixing:
-    """Of values (chain, draw, reference)."""
+    """Of values (chain, draw, reference).
 
-    def of_one(place: int) -> tuple[np.ndarray, float, float]:
-        """The ESS of each chain, the variance of all draws, and that of the chains' means."""
-        its = values[..., place].astype(np.float64)
-        means = its.mean(axis=1)
-        its -= means[:, None]
-        between = float(means.var(ddof=1)) if len(its) > 1 else 0.0
-        spread = float(np.square(its).mean() + means.var())
-        if its.shape[1] < _FEWEST:
-            return np.zeros(len(its)), spread, between
-        return ess_of_centred(its.astype(np.float32), rule), spread, between
+    Transforms of Fourier would take the host longer than the whole run takes an accelerator, so there it makes them.
+    """
+    effective, spread, between = _of_references(values, rule)
+    times = min(float(effective.mean()), spread.sum() / between.sum() if between.sum() > 0 else math.inf)
+    mean, half = float(effective.mean()) / max(1, values.shape[1]), values.shape[1] // 2
+    of_half = float(_of_references(values[:, :half], rule)[0].mean()) / half if half >= _FEWEST else mean
+    return Mixing(effective.T / num_steps, times, of_half / mean - 1 if mean > 0 else 0.0)
 
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
-    with ThreadPoolExecutor(cores) as pool:  # an accelerator waits for it, and a transform of Fourier's is one thread
-        found, spread, between = zip(*pool.map(of_one, range(values.shape[-1])), strict=True)
-    effective = np.stack(found, axis=1)
-    times = min(float(effective.mean()), sum(spread) / sum(between) if sum(between) > 0 else math.inf)
-    return Mixing(effective / num_steps, times)
+
+def _of_references(values: np.ndarray, rule: str) -> tuple[np.ndarray, ...]:
+    """The numbers of `_of_one` for each reference."""
+    if jax.default_backend() == "cpu":
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
+        with ThreadPoolExecutor(cores) as pool:  # a transform is one thread
+            found = zip(*pool.map(partial(_of_one, rule=rule), np.moveaxis(values, -1, 0)), strict=True)
+    else:
+        found = _of_each(values, rule=rule)
+    return tuple(np.asarray(each, np.float64) for each in found)
+
+
+def _of_one(values: Any, rule: str) -> tuple[Any, Any, Any]:
+    """Of a scalar: the ESS of each chain, the variance of all draws, and that of the chains' means.
+
+    In single precision, which an accelerator has: what all draws have in common is gone before anything is summed.
+    """
+    xp = np if isinstance(values, np.ndarray) else jnp
+    wide = values.astype(np.int32) if xp.issubdtype(values.dtype, np.integer) else values
+    its = (wide - values[0, 0]).astype(np.float32)
+    means = its.mean(axis=1)
+    its = its - means[:, None]
+    between = means.var(ddof=1) if len(its) > 1 else xp.zeros(())
+    of_chains = partial(ess_of_centred, rule=rule) if xp is np else jax.vmap(partial(ess_of_centred, rule=rule))
+    effective = of_chains(its) if its.shape[1] >= _FEWEST else xp.zeros(len(its))
+    return effective, xp.square(its).mean() + means.var(), between
+
+
+@partial(jax.jit, static_argnames="rule")
+def _of_each(values: Any, rule: str) -> Any:
+    return jax.lax.map(partial(_of_one, rule=rule), jnp.moveaxis(values, -1, 0))
 
 
 def _num_steps(result: Result) -> int:
@@ -237,6 +262,7 @@ def length_numbers(found: Mixing) -> list[Number]:
         Number("autocorrelation_times", found.autocorrelation_times),
         Number("is_long_enough", float(found.is_long_enough)),
         Number("ESS_relative_error", found.relative_error),
+        Number("ESS_overstated", found.overstated),
     ]
     of_references = found.per_step.mean(axis=0)
     if len(of_references) > 1:
