@@ -16,9 +16,9 @@ from discrax.bench.execute import program, run, stages, store
 from discrax.bench.execute.display import Display
 from discrax.bench.execute.executors import Done
 from discrax.bench.execute.run import run_suites
-from discrax.bench.execute.timing import UNTIMED
+from discrax.bench.execute.timing import UNTIMED, set_aside
 from discrax.bench.plan.cell import Budget, Cell, call
-from discrax.bench.plan.measure import Number, Timing
+from discrax.bench.plan.measure import Number, Timing, kernel_of, target_of
 from discrax.bench.plan.suite import Size
 from discrax.bench.report.compare import compare_runs
 from discrax.bench.report.write import make_document, write_report
@@ -382,3 +382,13 @@ def test_cells_that_wait_to_be_timed_are_told(suite, tmp_path):
     with Display(cells, {}, {}, False) as display:
         display.update(tmp_path)
         assert display._line().startswith("0/3 cells done, 2 to be timed, 0 failed")
+
+
+def test_a_run_that_ends_before_cells_are_timed_tells_how_many(suite, tmp_path, monkeypatch):
+    cells = run.make_request([suite], Size.QUICK).cells()
+    for cell in cells[:2]:
+        set_aside(tmp_path / "run", cell, [], kernel_of(cell, target_of(cell.target)))
+    monkeypatch.setattr(run, "run_cells", lambda *args, **kwargs: signal.raise_signal(signal.SIGTERM) or [[]])
+    report = again(suite, tmp_path / "run")
+    assert (report.ok, report.untimed, report.is_complete) == (0, 2, False)
+    assert "0 of 3 cells done, 2 more but for their timing in" in str(report)

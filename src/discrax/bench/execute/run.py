@@ -57,12 +57,14 @@ class RunReport(NamedTuple):
     failed: int
     seconds: float
     is_complete: bool = True  # False if it was interrupted
+    untimed: int = 0  # have their statistics, and wait to be timed
 
     def __str__(self) -> str:
         before = f", {self.were_done} of them before" if self.were_done else ""
         failed = f", {self.failed} failed (--retry-failed runs those again)" if self.failed else ""
+        untimed = f", {self.untimed} more but for their timing" if self.untimed else ""
         interrupted = "" if self.is_complete else "; interrupted, the same command goes on"
-        counts = f"{self.ok} of {self.total} cells done{before}{failed} in {self.seconds:.0f} s{interrupted}"
+        counts = f"{self.ok} of {self.total} cells done{before}{untimed}{failed} in {self.seconds:.0f} s{interrupted}"
         return f"{counts}: {self.folder}"
 
 
@@ -118,12 +120,12 @@ def run_suites(
         again |= {key for key, standing in before.items() if retry_failed and standing.is_failed}
         done = {key: standing for key, standing in before.items() if key not in again}
         stale = {key: before[key].written for key in again}
+        find_aside = partial(cells_aside, folder, cells, of_any_program=if_changed == "keep")
         try:
             with interrupts.at_once():  # targets are built, which may take long
                 _check_tasks(request, cells)
                 if check:
                     _prove_foreign(request, [cell for cell in cells if cell.id not in done])
-                find_aside = partial(cells_aside, folder, cells, of_any_program=if_changed == "keep")
                 aside = {cell.id for cell in find_aside()} - set(done)
                 jobs = _remaining_jobs(
                     plan(cells, together, executor.name == "in-process", getattr(executor, "num_sharing", 1)),
@@ -139,11 +141,12 @@ def run_suites(
         except KeyboardInterrupt:
             is_complete = False
         after = _standings(folder, cells)
+        num_untimed = sum(cell.id not in after for cell in find_aside())
         if is_complete:
             shutil.rmtree(folder / BEGUN, ignore_errors=True)  # what other programs have begun
     failed = sum(standing.is_failed for standing in after.values())
     seconds = time.perf_counter() - begin
-    return RunReport(folder, len(cells), len(before), len(after) - failed, failed, seconds, is_complete)
+    return RunReport(folder, len(cells), len(before), len(after) - failed, failed, seconds, is_complete, num_untimed)
 
 
 def _check_arguments(names: Sequence[str], size: Size, out: Path | None, if_changed: str) -> None:
