@@ -43,7 +43,7 @@ def mixing(*, whole: bool, per_chain: bool = False) -> Call:
 
 
 def _frozen(effort: Size, *, ordinal: bool, per_chain: bool) -> Call:
-    """Gaussians have their whole budget at all sizes: of short chains their ESS is too large, up to a tenth."""
+    """Gaussians have their whole budget at all sizes: of short chains their ESS is too large, by up to 18 %."""
     return mixing(whole=effort is Size.PAPER or (ordinal and not per_chain), per_chain=per_chain)
 
 
