@@ -152,7 +152,8 @@ def test_short_chains_overstate_what_is_slow_and_their_halves_tell():
 @pytest.mark.parametrize("num_draws", [2, 301, 400])
 @pytest.mark.parametrize("kind", [np.int16, np.int8, np.float32])
 def test_an_accelerator_has_the_statistics_of_the_host(rule, num_draws, kind, monkeypatch):
-    values = 9 * np.stack([with_a_slow_part(num_draws, 6)[0], np.ones((6, num_draws))], axis=-1) + 100
+    stuck = np.arange(6)[:, None] * np.ones((6, num_draws)) / 9
+    values = 9 * np.stack([with_a_slow_part(num_draws, 6)[0], stuck], axis=-1) + 100
     values = np.clip(values, -127, 127).astype(kind)
     host = mix(of_draws(values), values, rule)
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
@@ -161,6 +162,13 @@ def test_an_accelerator_has_the_statistics_of_the_host(rule, num_draws, kind, mo
     assert found.autocorrelation_times == pytest.approx(host.autocorrelation_times, rel=2e-4)
     assert found.overstated == pytest.approx(host.overstated, abs=2e-4)
     assert (host.per_step[:, 1] == 0).all()
+
+
+def test_a_long_chain_that_never_moves_tells_nothing():
+    """The mean of its values, as single precision has it, is another value."""
+    stuck = np.full((4, 80_001), 0.1, np.float32)
+    stuck[0] = 0
+    assert (mix(of_draws(stuck), stuck, "first_negative").per_step == 0).all()
 
 
 @pytest.mark.slow

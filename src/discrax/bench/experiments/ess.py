@@ -191,13 +191,15 @@ def _of_references(values: np.ndarray, rule: str) -> tuple[np.ndarray, ...]:
 def _of_one(values: Any, rule: str) -> tuple[Any, Any, Any]:
     """Of a scalar: the ESS of each chain, the variance of all draws, and that of the chains' means.
 
-    In single precision, which an accelerator has: what all draws have in common is gone before anything is summed.
+    In single precision, as an accelerator has it: the first value of a chain is taken away before anything is summed,
+    so that one that never moves is 0.
     """
     xp = np if isinstance(values, np.ndarray) else jnp
     wide = values.astype(np.int32) if xp.issubdtype(values.dtype, np.integer) else values
-    its = (wide - values[0, 0]).astype(np.float32)
-    means = its.mean(axis=1)
-    its = its - means[:, None]
+    first = wide[:, :1]
+    its = (wide - first).astype(np.float32)
+    own = its.mean(axis=1)
+    its, means = its - own[:, None], own + (first[:, 0] - first[0, 0]).astype(np.float32)
     between = means.var(ddof=1) if len(its) > 1 else xp.zeros(())
     of_chains = partial(ess_of_centred, rule=rule) if xp is np else jax.vmap(partial(ess_of_centred, rule=rule))
     effective = of_chains(its) if its.shape[1] >= _FEWEST else xp.zeros(len(its))
