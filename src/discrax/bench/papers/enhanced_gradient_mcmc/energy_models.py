@@ -10,7 +10,7 @@ there are 2,200, of batches of 50 rows, and the buffer of 5,000 chains is reshuf
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from discrax.bench.plan.cell import Budget, Call, Cell, call
@@ -72,10 +72,14 @@ _BETWEEN_SAMPLES = {
 }
 
 
-def between_samples(labels: dict[str, str]) -> float:
-    """How much ours and print differ for having other samples of the lattice, of which all seeds share one set."""
-    spread = _BETWEEN_SAMPLES.get(labels["sampler"])
-    return 0.0 if spread is None else math.sqrt(2) * spread[_K.index(int(labels["K"]))]
+def between(found: Mapping[str, Sequence[float]], each: Sequence[int]) -> Callable[[dict[str, str]], float]:
+    """How much errors differ between sets of data or truths, of which seeds share one: what was `found` at each K."""
+
+    def spread(labels: dict[str, str]) -> float:
+        its = found.get(labels["sampler"])
+        return 0.0 if its is None else its[each.index(int(labels["K"]))]
+
+    return spread
 
 
 @suite(
@@ -86,7 +90,7 @@ def between_samples(labels: dict[str, str]) -> float:
     Table(
         "Error of the couplings (smaller is better: the ratio is print / ours)",
         "enhanced-gradient-mcmc", 1, "J_estimation_error", "J_estimation_error", ("K",), rows=("sampler",),
-        derive=over_seeds, smaller_is_better=True, instance_spread=between_samples,
+        derive=over_seeds, smaller_is_better=True, instance_spread=between(_BETWEEN_SAMPLES, _K),
     ),
     figure("Error of the couplings against K", "curve", over_seeds, x="K", y="J_estimation_error", logy=True),
     unequal=_COST,
@@ -154,6 +158,9 @@ _CONV_SAMPLERS: dict[str, tuple[Call, Any]] = {
 }
 
 
+_CONV_K = (5, 10, 15, 20)
+
+
 def _steps(name: str, K: int) -> int:
     """Gibbs is cheaper: 8, 16, 24, 32 for K = 5, 10, 15, 20."""
     return 8 * K // 5 if name == "Gibbs" else K
@@ -181,18 +188,14 @@ def _learnt_again(name: str, K: int, seed: int, size: Size, which: str = "") -> 
 
 
 def _convolutional(size: Size) -> Iterator[Cell]:
-    for K in (5,) if size is Size.QUICK else (5, 10, 15, 20):
+    for K in (5,) if size is Size.QUICK else _CONV_K:
         for seed in range({Size.QUICK: 1, Size.DEFAULT: 3, Size.PAPER: 5}[size]):
             for name in _CONV_SAMPLERS:
                 yield _learnt_again(name, K, seed, size)
 
 
 # The seeds of other truths, and their K; with seed 3 training runs away, as with 0.
-_OTHERS = {
-    "another truth": (2, (5, 10, 15)),
-    "a third truth": (4, (5, 10, 15, 20)),
-    "a fourth truth": (5, (5, 10, 15, 20)),
-}
+_OTHERS = {"another truth": (2, (5, 10, 15)), "a third truth": (4, _CONV_K), "a fourth truth": (5, _CONV_K)}
 
 
 def _of_other_truths(size: Size) -> Iterator[Cell]:
@@ -207,19 +210,13 @@ def _of_other_truths(size: Size) -> Iterator[Cell]:
 
 # Of errors between the truths, as a part of their mean, at each of their K. Where the sampler did not come near the
 # truth for one of them (NCG at K = 5, PAVG at 10 and 15) it is of the others, which is less.
-_BETWEEN_TRUTHS = {
+BETWEEN_TRUTHS = {
     "NCG": (0.107, 0.118, 0.130, 0.114),
     "AVG": (0.223, 0.237, 0.256, 0.153),
     "PAVG": (0.218, 0.368, 0.190, 0.250),
     "GWG": (0.605, 0.538, 0.238, 0.071),
     "Gibbs": (0.224, 0.280, 0.332, 0.186),
 }
-
-
-def between_truths(labels: dict[str, str]) -> float:
-    """How much ours and print differ for having other networks as truths, of which all seeds share one."""
-    spread = _BETWEEN_TRUTHS.get(labels["sampler"])
-    return 0.0 if spread is None else math.sqrt(2) * spread[(5, 10, 15, 20).index(int(labels["K"]))]
 
 
 _STEP = "Print says a step size of 0.1, the authors' script 0.08, with which fewer steps are enough."
@@ -243,7 +240,7 @@ _LEARNT_AGAIN = (
     Table(
         "Error of the couplings (smaller is better: the ratio is print / ours)",
         "enhanced-gradient-mcmc", 2, "J_estimation_error", "J_estimation_error", ("K",), rows=("sampler",),
-        notes=_TRUTH_NOTES, derive=over_seeds, smaller_is_better=True, instance_spread=between_truths,
+        notes=_TRUTH_NOTES, derive=over_seeds, smaller_is_better=True, instance_spread=between(BETWEEN_TRUTHS, _CONV_K),
     ),
     unequal=_COST,
 )  # fmt: skip
