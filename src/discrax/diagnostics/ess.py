@@ -86,8 +86,11 @@ def ess_of_centred(centred: Float[Any, "*chains n"], rule: str) -> Float[Any, "*
     """
     n, (xp, _) = centred.shape[-1], _modules(centred)
     rho = xp.nan_to_num(_rho(centred), nan=-1.0)
-    pairs = rho[..., : n - n % 2 : 2] + rho[..., 1::2]
-    num_kept = _first(rho < 0) if rule == "first_negative" else 2 * _first(pairs < 0)
+    num_kept = (
+        _first(rho < 0)
+        if rule == "first_negative"
+        else 2 * _first(rho[..., : n - n % 2 : 2] + rho[..., 1::2] < 0)  # pairs
+    )
     lags = xp.arange(n)
     kept = xp.where(lags < num_kept[..., None], rho * (1 - lags.astype(rho.dtype) / n), 0.0)
     total = -1 + 2 * kept.sum(axis=-1)

@@ -8,7 +8,7 @@ The statistic is the distance to random reference states r, d_r(x) = sum_i |x_i 
 references, which no longer chains make smaller. A cell goes on until its chains are `LONG_ENOUGH` autocorrelation
 times tau long, the standard error of E over chains, as a part of E, is small enough, and E of the first halves of the
 chains is larger by no more than that, or until its budget ends. (Short chains overstate E, since what is slow in them
-passes for their mean; by about as much as their halves overstate it more.)
+passes for their mean, and shorter ones overstate it more.)
 
 Chains that do not agree with each other are shorter than each by itself would tell: where the means m_cr of the
 statistic differ more between chains than their ESS explains, the length in autocorrelation times is
