@@ -59,6 +59,8 @@ def work(job):
         case "gpu", _:
             time.sleep(0.5)  # so that the other one has the next
             return os.environ["CUDA_VISIBLE_DEVICES"]
+        case "cores":
+            return len(os.sched_getaffinity(0)), os.environ.get("OPENBLAS_NUM_THREADS")
     return job**2
 
 
@@ -162,10 +164,23 @@ def test_a_worker_of_a_pool_keeps_to_its_cores(monkeypatch):
     monkeypatch.setattr(signal, "signal", lambda *_: None)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {7, 1, 3, 5, 2}, raising=False)
     monkeypatch.setattr(os, "sched_setaffinity", lambda _, cores: kept.append(cores), raising=False)
-    for place in range(2):
-        executors._start_worker(place, 2)
-    executors._start_worker(6, 7)
+    for pool, place in ((executors.Pool(2), 0), (executors.Pool(2), 1), (executors.Pool(7), 6)):
+        executors._start_worker(pool._cores(place))
     assert kept == [[1, 3, 7], [2, 5]]
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system does not tell cores")
+def test_a_worker_of_a_pool_has_no_more_threads_for_matrices_than_cores(monkeypatch):
+    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
+        monkeypatch.delenv(name, raising=False)
+    num_cores = len(os.sched_getaffinity(0))
+    workers = min(2, num_cores)
+    share = len(range(workers - 1, num_cores, workers))  # of the last worker, which has the first job
+    assert outcomes(get_executor("pool"), ["cores"])["cores"] == (num_cores, str(num_cores))
+    assert outcomes(get_executor("pool", workers=workers), ["cores", 2])["cores"] == (share, str(share))
+    assert "OPENBLAS_NUM_THREADS" not in os.environ  # nothing is left behind
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "7")
+    assert outcomes(get_executor("pool", workers=workers), ["cores"])["cores"][1] == "7"
 
 
 def test_slurm_on_this_machine(tmp_path):

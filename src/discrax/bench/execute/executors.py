@@ -13,9 +13,10 @@ import os
 import signal
 import threading
 from collections import deque
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, ThreadPoolExecutor, as_completed, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -92,12 +93,13 @@ class Pool(Executor):
                         yield parcel
                         continue
                     worker = idle.pop()
-                    try:
-                        future = pools[worker].submit(do, parcel)
-                    except BrokenProcessPool:  # died, idle, since its last job
-                        pools[worker].shutdown()
-                        pools[worker] = self._start(worker)
-                        future = pools[worker].submit(do, parcel)
+                    with _threads_of_numpy(self._cores(worker)):  # submitting starts the process
+                        try:
+                            future = pools[worker].submit(do, parcel)
+                        except BrokenProcessPool:  # died, idle, since its last job
+                            pools[worker].shutdown()
+                            pools[worker] = self._start(worker)
+                            future = pools[worker].submit(do, parcel)
                     running[future] = (worker, job)
                 for future in wait(running, return_when=FIRST_COMPLETED).done:
                     worker, job = running.pop(future)
@@ -118,7 +120,29 @@ class Pool(Executor):
     def _start(self, worker: int) -> ProcessPoolExecutor:
         context = multiprocessing.get_context("spawn")
         gpu = self.gpus[worker] if self.gpus else None
-        return ProcessPoolExecutor(1, context, _start_worker, (worker, self.workers, gpu))
+        return ProcessPoolExecutor(1, context, _start_worker, (self._cores(worker), gpu))
+
+    def _cores(self, worker: int) -> list[int]:
+        """Every `workers`-th core; none where there are too few, or where the system does not tell."""
+        if not hasattr(os, "sched_setaffinity"):
+            return []
+        return sorted(os.sched_getaffinity(0))[worker :: self.workers]
+
+
+@contextmanager
+def _threads_of_numpy(cores: Sequence[int]) -> Iterator[None]:
+    """A process that starts meanwhile has as many threads for matrices as it has cores.
+
+    NumPy makes them when it is imported, before the process can be told to which cores to keep. Sixteen that wait for
+    each other on two cores take a hundred times as long as two. What the user has set stays.
+    """
+    names = [name for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS") if cores and name not in os.environ]
+    os.environ.update(dict.fromkeys(names, str(len(cores))))
+    try:
+        yield
+    finally:
+        for name in names:
+            os.environ.pop(name, None)
 
 
 NAMES = (InProcess.name, Pool.name, Slurm.name, Ray.name)
@@ -169,16 +193,14 @@ def _gpus(given: int | str | Sequence[Any]) -> tuple[str, ...]:
     return tuple(str(each).strip() for each in given)
 
 
-def _start_worker(worker: int, workers: int, gpu: str | None = None) -> None:
-    """A worker of a pool keeps to every `workers`-th core: XLA makes no more threads than it may use cores."""
+def _start_worker(cores: Sequence[int], gpu: str | None = None) -> None:
+    """A worker of a pool keeps to its cores: XLA makes no more threads than it may use cores."""
     if gpu is not None:  # before JAX looks for devices
         os.environ["CUDA_VISIBLE_DEVICES"] = gpu
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    if hasattr(os, "sched_setaffinity"):
-        cores = sorted(os.sched_getaffinity(0))[worker::workers]
-        if cores:
-            os.sched_setaffinity(0, cores)
+    if cores:
+        os.sched_setaffinity(0, cores)
 
 
 def _end_with_parent() -> None:
