@@ -177,7 +177,7 @@ def _learnt_again(name: str, K: int, seed: int, size: Size, which: str = "") -> 
             ("K", str(K)),
             ("sampler", f"{name}, {which}" if which else name),
         ),
-        target=call(f"{_NETWORK}:convolutional", **(TRUTH[size] | ({"seed": _OTHERS[which][0]} if which else {}))),
+        target=call(f"{_NETWORK}:convolutional", **(TRUTH[size] | ({"seed": _OTHERS[which]} if which else {}))),
         sampler=sampler,
         adaptation=adaptation,
         budget=Budget(_BATCH, 0, updates, _steps(name, K)),
@@ -194,35 +194,41 @@ def _convolutional(size: Size) -> Iterator[Cell]:
                 yield _learnt_again(name, K, seed, size)
 
 
-# The seeds of other truths, and their K; with seed 3 training runs away, as with 0.
-_OTHERS = {"another truth": (2, (5, 10, 15)), "a third truth": (4, _CONV_K), "a fourth truth": (5, _CONV_K)}
+_OTHERS = {"another truth": 2, "a third truth": 4, "a fourth truth": 5}  # seeds; with 3 training runs away, as with 0
 
 
 def _of_other_truths(size: Size) -> Iterator[Cell]:
     """Print's rows for networks of other seeds; at the quick size no network is trained enough to be a truth."""
     if size is not Size.QUICK:
-        for which, (_, each) in _OTHERS.items():
-            for K in each:
+        for which in _OTHERS:
+            for K in _CONV_K:
                 for name in _CONV_SAMPLERS:
                     if not name.endswith("0.08"):
                         yield _learnt_again(name, K, 0, size, which)
 
 
-# Of errors between the truths, as a part of their mean, at each of their K. Where the sampler did not come near the
-# truth for one of them (NCG at K = 5, PAVG at 10 and 15) it is of the others, which is less.
+# Of errors between the truths, as a part of their mean, at each K. Where one truth is a case of its own it is of the
+# others, which is less: NCG at K = 5 and PAVG at 10 and 15 do not come near it, AVG at K = 20 does, and near no other.
 BETWEEN_TRUTHS = {
-    "NCG": (0.107, 0.118, 0.130, 0.114),
+    "NCG": (0.107, 0.118, 0.130, 0.150),
     "AVG": (0.223, 0.237, 0.256, 0.153),
-    "PAVG": (0.218, 0.368, 0.190, 0.250),
-    "GWG": (0.605, 0.538, 0.238, 0.071),
-    "Gibbs": (0.224, 0.280, 0.332, 0.186),
+    "PAVG": (0.218, 0.368, 0.190, 0.204),
+    "GWG": (0.605, 0.538, 0.238, 0.095),
+    "Gibbs": (0.224, 0.280, 0.332, 0.484),
 }
 
 
-_STEP = "Print says a step size of 0.1, the authors' script 0.08, with which fewer steps are enough."
-_TRUTH_NOTES = (
-    note(_STEP, "with 0.08 it has 0.162 +- 0.014; print is 0.114, and truths differ by 15 %", sampler="AVG", K="20"),
-    note(f"{_STEP} But with 15 steps it does not come near our truths with 0.08 either.", sampler="AVG", K="15"),
+_ENOUGH = "How many steps AVG needs to come near a truth depends on the truth, and print has another one than ours."
+_TRUTH_NOTES = tuple(
+    note(
+        _ENOUGH,
+        "20 are enough for one of our four (0.117, where 15 leave it at 2.29) and not for three (2.9 to 4.0); print's "
+        "has 0.496 after 15 and 0.114 after 20. With the step size of the authors' script, 0.08, they are enough for "
+        "the truth of this row (0.162 +- 0.014), and 15 are not (3.26).",
+        sampler="AVG",
+        K=K,
+    )
+    for K in ("15", "20")
 )
 _LEARNT_AGAIN = (
     "a convolutional network with couplings s'J s of all pixels is trained on USPS with GWG (10,000 updates of 50 "

@@ -18,7 +18,6 @@ _DECADES, _RADII = (0.05, 0.5, 5.0, 50.0, 500.0), (1.0, 5.0, 10.0, 15.0, 20.0)
 _GAMMA = call("discrax.bench.papers.rules:GammaRule", window=100)
 _SPINS = 4.0
 _BUDGETS = {Size.QUICK: Budget(8, 0, 100), Size.DEFAULT: Budget(100, 0, 1_000), Size.PAPER: Budget(100, 0, 1_000)}
-_OF_NETWORK = _BUDGETS | {Size.DEFAULT: Budget(25, 0, 1_000)}
 _GAMMA_NOISE = (
     "A thousand steps do not settle gamma, so that neighbouring step sizes have other gammas and jumps, which the "
     "error of the choice does not count."
@@ -103,7 +102,7 @@ def _experiments(size: Size) -> dict[str, tuple[Call, Call | None, dict[str, Cal
 @suite(
     "enhanced-gradient-mcmc/table04",
     "step sizes and radii with the longest jumps of 5 and then 9 values, each with 1,000 steps of about 100 chains "
-    "from the same first states; on the network by default of 25",
+    "from the same first states",
     *(
         Table(
             f"{words} with the longest jumps", "enhanced-gradient-mcmc", 4, metric, metric, ("experiment",),
@@ -124,7 +123,7 @@ def table04(effort: Size) -> Iterator[Cell]:
                 target=target,
                 sampler=sampler,
                 adaptation=_GAMMA if name == "PAVG" else None,
-                budget=(_OF_NETWORK if experiment == "conv-ebm" else _BUDGETS)[effort],
+                budget=_BUDGETS[effort],
                 measure=call(
                     f"{_PAPER}.searches:longest_jumps",
                     **(how | {"knob": "radius", "values": _RADII, "metric": "radius"} if is_radius else how),
