@@ -11,7 +11,13 @@ import pytest
 from discrax.bench.papers.enhanced_gradient_mcmc.energy_models import BETWEEN_TRUTHS
 
 ROOT = Path(__file__).parents[2]
-LEFT_OUT = {("NCG", 0), ("PAVG", 1), ("PAVG", 2), ("AVG", 3)}  # one truth, which is a case of its own
+LEFT_OUT = {  # a truth that is a case of its own
+    ("NCG", 0): "a fourth truth",
+    ("PAVG", 1): "another truth",
+    ("PAVG", 2): "a third truth",
+    ("AVG", 3): "another truth",
+}
+FAILED = 3.0  # the error of a seed that does not learn, where the other seeds of its truth do
 
 
 def _counting():
@@ -29,10 +35,7 @@ def test_the_counts_are_those_of_the_committed_rows():
     assert said.strip() == counting.table().strip()
 
 
-@pytest.mark.parametrize(
-    ("sampler", "place"),
-    [(name, place) for name in BETWEEN_TRUTHS for place in range(4) if (name, place) not in LEFT_OUT],
-)
+@pytest.mark.parametrize(("sampler", "place"), [(name, place) for name in BETWEEN_TRUTHS for place in range(4)])
 def test_how_much_truths_differ_is_that_of_the_committed_rows(sampler, place):
     errors = {}
     for row in pq.read_table(ROOT / "docs" / "results" / "rows" / "enhanced-table02.parquet").to_pylist():
@@ -40,6 +43,10 @@ def test_how_much_truths_differ_is_that_of_the_committed_rows(sampler, place):
         name, _, truth = labels["sampler"].partition(", ")
         if row["metric"] == "J_estimation_error" and (name, labels["K"]) == (sampler, str(5 * place + 5)):
             errors.setdefault(truth, []).append(row["value"])
-    means = [np.mean(of_truth) for truth, of_truth in errors.items() if truth != "0.08"]
-    assert len(means) == 4
+    errors.pop("0.08", None)
+    assert len(errors) == 4
+    errors.pop(LEFT_OUT.get((sampler, place)), None)
+    if (sampler, place) == ("PAVG", 1):
+        errors[""] = [error for error in errors[""] if error < FAILED]
+    means = [np.mean(of_truth) for of_truth in errors.values()]
     assert BETWEEN_TRUTHS[sampler][place] == pytest.approx(np.std(means, ddof=1) / np.mean(means), abs=6e-4)

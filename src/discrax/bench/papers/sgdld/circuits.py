@@ -28,8 +28,8 @@ _NUM_CIRCUITS = {Size.QUICK: 10, Size.DEFAULT: 499, Size.PAPER: 499}
 
 
 _HEAVIEST = (
-    "Print's solution is where a chain spends its time. Its last state is not: the Polyak step makes a chain leave the "
-    "best placement as often as any other."
+    "Print says that its solution is the last state, and has what the state has where a chain spends its time. Ours is "
+    "seldom there when it ends: the Polyak step makes a chain leave the best placement as often as any other."
 )
 _OF_HEAVIEST = (
     "The states with the largest weight, in place of the last, have with 3, 5 and 8 units 2.93 +- 0.13, 5.25 +- 0.19 "
