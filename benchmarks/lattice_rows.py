@@ -6,6 +6,7 @@
     python benchmarks/lattice_rows.py rotation-gaussian AB-shift --values 2 --chains 10 --times 5
     python benchmarks/lattice_rows.py sparse-gaussian DLP --values 50 --rate 0.79
     python benchmarks/lattice_rows.py grid-ising RW DLP "AB-trace (ours)" --values 0.3000 --periodic
+    python benchmarks/lattice_rows.py ba4-ising DLP AB-1st AB-trace --chains 10 --attached 2   (half an hour)
 
 A row is run as the suite runs it, with fewer chains, and shown as its ESS per 10,000 queries.
 
@@ -15,6 +16,8 @@ A row is run as the suite runs it, with fewer chains, and shown as its ESS per 1
   suite's AB-max has whichever comes; this is the D of most trace among them, to the tolerance of the library's.
 - `--rate`: the step size is tuned to another acceptance rate than the 0.574 that print names.
 - `--periodic`: print does not say whether its grid has an edge; the suite's has one, this has none.
+- `--attached`: a new node of the Barabasi-Albert graph attaches to so many others. Print says 4; the
+  first-order rows that it has are those of 2.
 - `--begin`: Algorithm 3 goes on from this (sigma, alpha) after the burn-in, in place of where the burn-in, whose W and
   D are 0, has brought them. `--times`: it makes as many times the steps.
 """
@@ -82,6 +85,9 @@ def changed(cell: Cell, asked: argparse.Namespace) -> Cell:
         cell = replace(cell, adaptation=call("discrax.adaptation.acceptance:AcceptanceRate", rate=asked.rate))
     if asked.periodic:
         cell = replace(cell, target=call(f"{__file__}:periodic_grid", **dict(cell.target.arguments)))
+    if asked.attached is not None:
+        arguments = dict(cell.target.arguments) | {"attached": asked.attached}
+        cell = replace(cell, target=call(cell.target.address, **arguments))
     return cell
 
 
@@ -127,15 +133,18 @@ def main() -> None:
     parser.add_argument("--most-trace", action="store_true")
     parser.add_argument("--rate", type=float)
     parser.add_argument("--periodic", action="store_true")
+    parser.add_argument("--attached", type=int)
     asked = parser.parse_args()
-    if (asked.periodic and asked.task != "grid-ising") or (asked.instances and not asked.task.endswith("gaussian")):
-        parser.error("Grids are --periodic, and Gaussians have --instances.")
+    if (asked.periodic or asked.instances) and (asked.task == "grid-ising") != asked.periodic:
+        parser.error("Grids are --periodic, and Gaussians and graphs have --instances.")
+    if asked.attached is not None and asked.task != "ba4-ising":
+        parser.error("Nodes of a Barabasi-Albert graph are --attached.")
     values = sampling.CONDITIONS if asked.task.endswith("gaussian") else sampling.COUPLINGS
     cells = {value: {} for value in asked.values or values}
     for value in cells:
         if value not in values:
             parser.error(f"The values of {asked.task} are {', '.join(values)}, but got {value}.")
-        cells[value] = {cell.label("sampler"): cell for cell in sampling.quadratic(asked.task, value, Size.DEFAULT)}
+        cells[value] = {cell.label("sampler"): cell for cell in sampling.quadratic(asked.task, value, Size.PAPER)}
         if unknown := set(asked.samplers) - set(cells[value]):
             parser.error(f"The samplers are {', '.join(cells[value])}, but got {', '.join(sorted(unknown))}.")
     with ExitStack() as changes:

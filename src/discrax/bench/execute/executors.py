@@ -134,7 +134,7 @@ def _threads_of_numpy(cores: Sequence[int]) -> Iterator[None]:
     """A process that starts meanwhile has as many threads for matrices as it has cores.
 
     NumPy makes them when it is imported, before the process can be told to which cores to keep. Sixteen that wait for
-    each other on two cores take a hundred times as long as two. What the user has set stays.
+    each other on a few cores take many times as long. What the user has set stays.
     """
     names = [name for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS") if cores and name not in os.environ]
     os.environ.update(dict.fromkeys(names, str(len(cores))))
