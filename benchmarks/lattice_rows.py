@@ -10,14 +10,14 @@
 
 A row is run as the suite runs it, with fewer chains, and shown as its ESS per 10,000 queries.
 
-- `--instances`: the rotation, and the couplings of the sparse one, are random, and print has one instance of each. How
+- `--instances`: the rotation, the couplings of the sparse one and the graph are random, and print has one of each. How
   much the ESS differs between those of so many other seeds, as a part of the mean, and what of that is the chains'.
 - `--most-trace`: many D have the least lambda_max(W + D), and print does not say which one its solver ends with. The
   suite's AB-max has whichever comes; this is the D of most trace among them, to the tolerance of the library's.
 - `--rate`: the step size is tuned to another acceptance rate than the 0.574 that print names.
 - `--periodic`: print does not say whether its grid has an edge; the suite's has one, this has none.
-- `--attached`: a new node of the Barabasi-Albert graph attaches to so many others. Print says 4; the
-  first-order rows that it has are those of 2.
+- `--attached`: a new node of the Barabasi-Albert graph attaches to so many others. Print says 4; the first-order rows
+  that it has are those of 2.
 - `--begin`: Algorithm 3 goes on from this (sigma, alpha) after the burn-in, in place of where the burn-in, whose W and
   D are 0, has brought them. `--times`: it makes as many times the steps.
 """
@@ -77,6 +77,11 @@ def periodic_grid(coupling: float, side: int) -> targets.Ising:
     return targets.Ising.lattice((side, side), coupling, periodic=True)
 
 
+def on_other_target(cell: Cell, **arguments: int) -> Cell:
+    """The cell on its target with other arguments."""
+    return replace(cell, target=call(cell.target.address, **(dict(cell.target.arguments) | arguments)))
+
+
 def changed(cell: Cell, asked: argparse.Namespace) -> Cell:
     """The suite's cell with what is asked for, untimed."""
     budget = replace(cell.budget, num_chains=asked.chains, num_samples=asked.times * cell.budget.num_samples)
@@ -86,14 +91,13 @@ def changed(cell: Cell, asked: argparse.Namespace) -> Cell:
     if asked.periodic:
         cell = replace(cell, target=call(f"{__file__}:periodic_grid", **dict(cell.target.arguments)))
     if asked.attached is not None:
-        arguments = dict(cell.target.arguments) | {"attached": asked.attached}
-        cell = replace(cell, target=call(cell.target.address, **arguments))
+        cell = on_other_target(cell, attached=asked.attached)
     return cell
 
 
 def instance(cell: Cell, seed: int) -> Cell:
     """The cell on the target of another seed."""
-    return replace(cell, seed=seed, target=call(cell.target.address, **(dict(cell.target.arguments) | {"seed": seed})))
+    return replace(on_other_target(cell, seed=seed), seed=seed)
 
 
 def measure(cell: Cell) -> dict[str, float]:
@@ -135,7 +139,7 @@ def main() -> None:
     parser.add_argument("--periodic", action="store_true")
     parser.add_argument("--attached", type=int)
     asked = parser.parse_args()
-    if (asked.periodic or asked.instances) and (asked.task == "grid-ising") != asked.periodic:
+    if (asked.periodic and asked.task != "grid-ising") or (asked.instances and asked.task == "grid-ising"):
         parser.error("Grids are --periodic, and Gaussians and graphs have --instances.")
     if asked.attached is not None and asked.task != "ba4-ising":
         parser.error("Nodes of a Barabasi-Albert graph are --attached.")
