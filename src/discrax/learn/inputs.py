@@ -171,7 +171,7 @@ def kernel_of(sampler: str | Kernel, model: Target, refresh: Callable[[Any, Any]
 
 @lru_cache(maxsize=64)  # the same object for the same numbers, so that programs are shared
 def adam(learning_rate: float, num_warmup: int = 0) -> Any:
-    """The default optimiser; its rate grows linearly over the first `num_warmup` updates, as in the papers."""
+    """The default optimiser; its rate grows linearly from 0 over the first `num_warmup` updates, as in the papers."""
     rate = checks.number("learning_rate", learning_rate, above=0)
     optax = import_extra("optax", "Training needs", "learn")
-    return optax.adam(optax.schedules.linear_schedule(rate / 100, rate, num_warmup) if num_warmup else rate)
+    return optax.adam(optax.schedules.linear_schedule(0.0, rate, num_warmup) if num_warmup else rate)

@@ -261,8 +261,8 @@ def default_folder(names: Sequence[str], size: Size, budget: Mapping[str, int] =
 def plan(cells: Iterable[Cell], together: bool, in_process: bool, num_sharing: int = 1) -> list[Job]:
     """Batches of cells of one shape, and jobs of batches.
 
-    Other processes do not see what this one compiled, so there a job is all cells of one sampler on one kind of target.
-    Batches of `num_sharing` workers that share a GPU are smaller: they fill it together, and when the run is ended a
+    Other processes do not see what this one compiled, so there a job is all cells of one sampler on one kind of target,
+    but for experiments, such as a training, which take longer than their program; the longest begin first. Batches of `num_sharing` workers that share a GPU are smaller: they fill it together, and when the run is ended a
     batch that is not done is lost.
     """
     batches: list[Batch] = []
@@ -282,8 +282,16 @@ def plan(cells: Iterable[Cell], together: bool, in_process: bool, num_sharing: i
         return [(batch,) for batch in batches]
     jobs: dict[Any, list[Batch]] = {}
     for batch in batches:
-        jobs.setdefault((batch[0].target.address, batch[0].sampler, batch[0].budget), []).append(batch)
-    return [tuple(job) for job in jobs.values()]
+        first = batch[0]
+        is_apart = isinstance(first.measure(), Experiment)
+        jobs.setdefault(first.id if is_apart else (first.target.address, first.sampler, first.budget), []).append(batch)
+    return sorted(map(tuple, jobs.values()), key=_num_steps, reverse=True)
+
+
+def _num_steps(job: Job) -> int:
+    """Of all chains of all cells."""
+    budgets = (cell.budget for batch in job for cell in batch)
+    return sum(its.num_chains * (its.num_warmup + its.num_samples * its.thinning) for its in budgets)
 
 
 class Outcome(NamedTuple):

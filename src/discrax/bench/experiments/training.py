@@ -55,17 +55,24 @@ def image_set(name: str) -> Images:
 
 @experiment
 def likelihood(
-    cell: Cell, width: int, num_blocks: int, learning_rate: float, buffer_size: int, num_temperatures: int
+    cell: Cell,
+    width: int,
+    num_blocks: int,
+    learning_rate: float,
+    num_growing: int,
+    variance: float,
+    buffer_size: int,
+    num_temperatures: int,
 ) -> Measured:
     """A residual network trained with the cell's sampler, and the log-likelihood of test images."""
     images = cell.target()
     trained = train_cell(
         cell,
-        _network(images, width, num_blocks, cell.seed),
+        _network(images, width, num_blocks, cell.seed, variance),
         images,
         sampler=cell.sampler(),
         buffer_size=buffer_size,
-        optimiser=adam(learning_rate, max(1, cell.budget.num_samples // 5)),
+        optimiser=adam(learning_rate, num_growing),
     )
     numbers = [Number("diverged", float(trained.stopped is not None)), *training_numbers(trained)]
     if trained.stopped is None:

@@ -93,7 +93,9 @@ def table02(size: Size) -> Iterator[Cell]:
             "discrax.bench.experiments.training:likelihood",
             **network,
             learning_rate=1e-3 if is_quick else 1e-4,
-            buffer_size=1_000,  # of 10,000 each chain moves every 100 updates, and on MNIST training diverges
+            num_growing=30 if is_quick else 10_000,
+            variance=2.0 if is_quick else 1 / 3,  # of the first weights: of the paper's code, or He's
+            buffer_size=1_000,
             num_temperatures={Size.QUICK: 300, Size.DEFAULT: 2_000, Size.PAPER: 10_000}[size],
         )
         for sampler, (weight, adaptation) in SAMPLERS.items():
