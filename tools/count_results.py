@@ -61,7 +61,8 @@ def standings() -> dict[tuple, str]:
 
 
 def _compared(suite: Suite) -> list[Table]:
-    return [each for each in suite.exhibits if isinstance(each, Table) and each.compares and each.paper in PAPERS]
+    tables = [each for each in suite.exhibits if isinstance(each, Table)]
+    return [each for each in tables if each.compares and not each.is_reading and each.paper in PAPERS]
 
 
 def _of_table(table: Table, rows: list) -> Iterator[tuple[tuple, str]]:

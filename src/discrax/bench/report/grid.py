@@ -245,7 +245,7 @@ def _entry(
     if is_by_device:
         known["device"] = ", ".join(sorted({row.get("device") or "unknown" for row in found}))
     known["ratio"] = _ratio(ours, printed.get("paper"), table.smaller_is_better)
-    if mean.times is not None:
+    if mean.times is not None and not table.has_its_lengths:
         return Entry("too short", times=mean.times, **known)
     if reference and reference["error"] is not None:
         known["paper_error"] = math.hypot(reference["error"], factor * reference_std(found))

@@ -10,6 +10,7 @@ from discrax.bench.plan.suite import Note, Size, Suite, Table, figure, note, sui
 COUPLINGS = ("0.3000", "0.4407", "0.7071")
 CONDITIONS = ("2", "10", "50")
 TASKS = {"grid-ising": "J", "ba4-ising": "J", "rotation-gaussian": "L", "sparse-gaussian": "L"}
+ATTACHED = {"ba4-ising": 4, "ba2-ising": 2}  # to how many nodes of the graph a new one attaches; print says four
 BUDGETS = {
     Size.QUICK: Budget(8, 4_200, 600),  # from sigma = 0.1 Algorithm 3 needs its rounds of 600 steps
     Size.DEFAULT: Budget(100, 20_000, 80_000),
@@ -28,9 +29,9 @@ def target(task: str, value: str) -> Call:
     """The target of a task at a coupling or a condition number."""
     if task == "grid-ising":
         return call("discrax.bench.papers.any_scale.targets:ising_grid", side=20, coupling=float(value))
-    if task == "ba4-ising":
+    if task in ATTACHED:
         models = "discrax.bench.papers.any_scale.targets:ising_barabasi_albert"
-        return call(models, num_sites=400, attached=4, coupling=float(value))
+        return call(models, num_sites=400, attached=ATTACHED[task], coupling=float(value))
     # Centred in the box: b = 0, as stated, puts the mode into a corner, and then neither LB nor AB-trace has the
     # printed ESS on the rotated one; with b = 10 both have it, at all three condition numbers.
     kind, condition = f"discrax.targets:LatticeGaussian.{task.partition('-')[0]}", float(value)

@@ -1,0 +1,66 @@
+"""Readings of what print leaves open: its Barabasi-Albert graph, and how walks and Gibbs choose the sites of spins."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from discrax.bench.papers.any_scale.sampling import BUDGETS, COUPLINGS, mixing, our_rows, printed_rows, target
+from discrax.bench.plan.cell import Cell, call
+from discrax.bench.plan.rows import Derive, Row, relabel
+from discrax.bench.plan.suite import Size, Table, suite
+
+# Of print's rows, by what they may have been.
+_CHOICES = {"Gibbs (in turn)": "Gibbs", "RW (each site alone)": "RW"}
+_TABLES = {"grid-ising": 2, "ba2-ising": 3}
+
+
+def _of(task: str, *, choices: bool) -> Derive:
+    """The rows of a task with print's names: those of the readings of its choices, or the others."""
+
+    def derive(rows: list[Row]) -> list[Row]:
+        found = [row for row in rows if row["labels"]["task"] == task]
+        if choices:
+            return [relabel(row, sampler=_CHOICES[name]) for row in found if (name := _name(row)) in _CHOICES]
+        return [relabel(row, sampler="LB") if _name(row) == "DLP" else row for row in found if _name(row) not in _CHOICES]
+
+    return derive
+
+
+def _name(row: Row) -> str:
+    return row["labels"]["sampler"]
+
+
+def _table(task: str, title: str, *, choices: bool) -> Table:
+    return Table(
+        f"ESS per 10,000 queries, {title}", "any-scale", _TABLES[task], "ESS_n", "ESS_n", ("J",), ("sampler",),
+        derive=_of(task, choices=choices), has_its_lengths=True, is_reading=True,
+    )  # fmt: skip
+
+
+_TWO = "a Barabasi-Albert graph of two edges a node"
+_SITES = "Gibbs in turn, and a walk that moves each site by itself with probability R / n"
+
+
+@suite(
+    "any-scale/readings",
+    f"readings that print leaves open: table 3 on {_TWO} (print says four); Ising models by {_SITES}",
+    _table("ba2-ising", _TWO, choices=False),
+    _table("ba2-ising", f"{_TWO}: {_SITES}", choices=True),
+    _table("grid-ising", f"the 20 x 20 grid: {_SITES}", choices=True),
+)
+def readings(effort: Size) -> Iterator[Cell]:
+    frozen = mixing(whole=effort is not Size.QUICK)
+    choices: dict[str, dict[str, Any]] = {
+        "Gibbs (in turn)": {"sampler": call("discrax.samplers:gibbs", scan="systematic")},
+        "RW (each site alone)": {"sampler": call("discrax.bench.papers.any_scale.kernels:EachAlone")},
+    }
+    as_printed = printed_rows(effort, ordinal=False) | our_rows(effort, ordinal=False)
+    for task in _TABLES:
+        rows = ({} if task == "grid-ising" else as_printed) | choices
+        for value in COUPLINGS:
+            for name, how in rows.items():
+                yield Cell(
+                    labels=(("task", task), ("J", value), ("sampler", name)),
+                    target=target(task, value),
+                    budget=BUDGETS[effort],
+                    **({"measure": frozen} | how | {"is_timed": False}),
+                )
