@@ -259,16 +259,28 @@ def test_the_fewest_steps_that_train():
     found = likelihoods("ALBP_2", K5=-104.0, K10=-101.0, K40=-100.0)
     found += likelihoods("LBP_2-1", K5=None, K10=-150.0, K40=-105.1)
     found += likelihoods("ALBP_1", K5=3.0, K10=-120.0, K40=-102.0)  # above 0: log Z missed the mass
-    derived = {row["labels"]["sampler"]: row for row in optimal_scaling_learning.fewest_steps(found)}
+    derived = {row["labels"]["sampler"]: row for row in optimal_scaling_learning.fewest_as_good(found)}
     assert derived["ALBP_2"]["value"] == 5
     assert derived["ALBP_1"]["value"] == 40
     assert derived["LBP_2-1"]["status"] == "failed"
     assert "No K up to 40 trains" in derived["LBP_2-1"]["error"]
-    (table,) = (each for each in optimal_scaling_learning.table02.exhibits if isinstance(each, Table))
+    table = optimal_scaling_learning.table02.exhibits[1]
     grid = make_grid(table, found)
     entries = {line.head: line.entries[grid.columns.index(("caltech",))] for line in grid.lines}
     assert entries["ALBP_2", "sqrt(t)"].ratio == 6.0  # 30 in print
     assert entries["LBP_2-1", "sqrt(t)"].status == "failed"
+
+
+def test_the_fewest_steps_that_do_not_diverge():
+    """However good it is; a training that diverges at every K is a failure."""
+    found = []
+    for sampler, diverged in (("ALBP_2", {"5": 1.0, "10": 0.0, "40": 0.0}), ("ALBP_1", {"5": 1.0, "40": 1.0})):
+        for K, value in diverged.items():
+            cell = fake_cell(sampler, "sqrt(t)", task="deep-ebm-pcd", dataset="caltech", K=K)
+            found += fake_rows({"num_updates": 10, "diverged": value}, cell)
+    derived = {row["labels"]["sampler"]: row for row in optimal_scaling_learning.fewest_stable(found)}
+    assert derived["ALBP_2"]["value"] == 10
+    assert derived["ALBP_1"]["error"] == "No K up to 40 trains without diverging."
 
 
 @pytest.mark.slow
@@ -281,7 +293,8 @@ def test_likelihood_of_a_trained_network():
         adaptation=None,
         measure=call(
             "discrax.bench.experiments.training:likelihood",
-            width=2, num_blocks=1, learning_rate=1e-3, buffer_size=100, num_temperatures=20,
+            width=2, num_blocks=1, learning_rate=1e-3, num_growing=10, variance=2.0, buffer_size=100,
+            num_temperatures=20,
         ),
     )  # fmt: skip
     numbers = single(measure.run_cell(cell))

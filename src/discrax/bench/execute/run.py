@@ -262,8 +262,9 @@ def plan(cells: Iterable[Cell], together: bool, in_process: bool, num_sharing: i
     """Batches of cells of one shape, and jobs of batches.
 
     Other processes do not see what this one compiled, so there a job is all cells of one sampler on one kind of target,
-    but for experiments, such as a training, which take longer than their program; the longest begin first. Batches of `num_sharing` workers that share a GPU are smaller: they fill it together, and when the run is ended a
-    batch that is not done is lost.
+    but for experiments, such as a training, which take longer than their program; the longest begin first. Batches of
+    `num_sharing` workers that share a GPU are smaller: they fill it together, and when the run is ended a batch that is
+    not done is lost.
     """
     batches: list[Batch] = []
     groups: dict[Any, list[Cell]] = {}

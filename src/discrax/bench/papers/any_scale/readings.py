@@ -20,7 +20,9 @@ def _of(task: str, *, choices: bool) -> Derive:
         found = [row for row in rows if row["labels"]["task"] == task]
         if choices:
             return [relabel(row, sampler=_CHOICES[name]) for row in found if (name := _name(row)) in _CHOICES]
-        return [relabel(row, sampler="LB") if _name(row) == "DLP" else row for row in found if _name(row) not in _CHOICES]
+        return [
+            relabel(row, sampler="LB") if _name(row) == "DLP" else row for row in found if _name(row) not in _CHOICES
+        ]
 
     return derive
 
@@ -54,6 +56,8 @@ def readings(effort: Size) -> Iterator[Cell]:
         "RW (each site alone)": {"sampler": call("discrax.bench.papers.any_scale.kernels:EachAlone")},
     }
     as_printed = printed_rows(effort, ordinal=False) | our_rows(effort, ordinal=False)
+    for not_in_table3 in ("DLP-trace", "Gibbs (chromatic)"):
+        del as_printed[not_in_table3]
     for task in _TABLES:
         rows = ({} if task == "grid-ising" else as_printed) | choices
         for value in COUPLINGS:

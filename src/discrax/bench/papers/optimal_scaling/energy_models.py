@@ -1,9 +1,9 @@
 """Sun et al. (2022), "Optimal scaling for locally balanced proposals": how many sampler steps an update needs.
 
 Residual networks are trained by contrastive divergence with K steps per update, for several K. The paper counts the
-fewest steps with which training reaches "the same good quality" and does not say how that was judged. Here a network is
-good if training did not diverge and the log-likelihood of test images is at most TOLERANCE nats below the best of its
-data set, over all samplers and K.
+fewest steps with which training reaches "the same good quality" and does not say how that was judged. Here two counts
+stand beside each other: the fewest with which training does not diverge, and the fewest with which, besides, the
+log-likelihood of test images is at most TOLERANCE nats below the best of its data set, over all samplers and K.
 """
 
 import math
@@ -13,7 +13,7 @@ from typing import Any
 from discrax.bench.experiments.networks import TRAINED_ALL, data_sets, network
 from discrax.bench.papers.optimal_scaling.tasks import OURS, RATE, WEIGHTS
 from discrax.bench.plan.cell import Budget, Cell, call
-from discrax.bench.plan.rows import Row, without
+from discrax.bench.plan.rows import Derive, Row, without
 from discrax.bench.plan.suite import Size, Table, figure, note, suite
 
 # In nats. Estimates by annealed importance sampling are good to about one, runs with other seeds differ by one or two,
@@ -26,12 +26,19 @@ SAMPLERS = {  # the weight, as tables write it, and tuning
     for of_weight, weight in (("_1", "t/(t+1)"), ("_2", "sqrt(t)"))
     for name, rest, tuning in (("LBP", "-1", None), ("ALBP", "", call(RATE)), ("ALBP", f" {OURS}", "auto"))
 }
-_GRID = {Size.QUICK: (2, 10), Size.DEFAULT: (5, 10, 20, 40, 80), Size.PAPER: (5, 10, 15, 20, 30, 40, 60, 80, 100)}
+_GRID = {Size.QUICK: (2, 10), Size.DEFAULT: (5, 10, 20, 40), Size.PAPER: (5, 10, 15, 20, 30, 40, 60, 80, 100)}
 _UPDATES = {Size.QUICK: 150, Size.DEFAULT: 1_000, Size.PAPER: 50_000}
 
 
-def fewest_steps(rows: list[Row]) -> list[Row]:
-    """For each data set and sampler the smallest K that trains."""
+def fewest_stable(rows: list[Row]) -> list[Row]:
+    """For each data set and sampler the smallest K whose training does not diverge."""
+    return _fewest(
+        rows, [row for row in rows if row["metric"] == "diverged" and row["value"] == 0], "without diverging"
+    )
+
+
+def fewest_as_good(rows: list[Row]) -> list[Row]:
+    """For each data set and sampler the smallest K that trains nearly as well as the best."""
     found = [row for row in rows if row["metric"] == "log_likelihood" and row["value"] is not None]
     # A mean log-probability above 0 is impossible: the estimate of log Z has missed where the mass is.
     found = [row for row in found if math.isfinite(row["value"]) and row["value"] < 0]
@@ -39,6 +46,12 @@ def fewest_steps(rows: list[Row]) -> list[Row]:
     for row in found:
         data = row["labels"]["dataset"]
         best[data] = max(best.get(data, -math.inf), row["value"])
+    good = [row for row in found if row["value"] >= best[row["labels"]["dataset"]] - TOLERANCE]
+    return _fewest(rows, good, f"to within {TOLERANCE:g} nats of the best")
+
+
+def _fewest(rows: list[Row], good: list[Row], how: str) -> list[Row]:
+    """The smallest K of the rows that are good; a failure of what has none."""
     fewest: dict[Any, Row] = {}
     for row in sorted(rows, key=lambda row: int(row["labels"]["K"])):
         K, row = row["labels"]["K"], without(row, "K")
@@ -46,37 +59,40 @@ def fewest_steps(rows: list[Row]) -> list[Row]:
         if row["status"] == "failed":
             fewest.setdefault(place, row)
         elif row["metric"] == "num_updates" and fewest.get(place, {}).get("status") != "ok":
-            sentence = f"No K up to {K} trains to within {TOLERANCE:g} nats of the best."
-            fewest[place] = row | {"status": "failed", "error": sentence, "value": None}
-    for row in sorted(found, key=lambda row: -int(row["labels"]["K"])):
-        if row["value"] >= best[row["labels"]["dataset"]] - TOLERANCE:
-            number = {"metric": _METRIC, "value": float(row["labels"]["K"]), "std": None}
-            row = without(row, "K")
-            fewest[tuple(row["labels"].items())] = row | number
+            fewest[place] = row | {"status": "failed", "error": f"No K up to {K} trains {how}.", "value": None}
+    for row in sorted(good, key=lambda row: -int(row["labels"]["K"])):
+        number = {"metric": _METRIC, "value": float(row["labels"]["K"]), "std": None}
+        row = without(row, "K")
+        fewest[tuple(row["labels"].items())] = row | number
     return list(fewest.values())
+
+
+_NOTES = (
+    note(
+        "Another criterion: the paper does not say what it counts as the same quality. Networks are trained here for "
+        "1,000 updates (50,000 in the paper), in which the learning rate comes to a tenth of the paper's, so that less "
+        "can go wrong. As in the released code they begin with weights of variance 1 / 3 over the inputs, the rate "
+        "grows over 10,000 updates, and there are 1,000 chains, its default; scripts of the same authors have 10,000. "
+        "ALBP follows the model by the paper's algorithm 2 through all of training, rows '(our rule)' by the package's "
+        "steady rule."
+    ),
+)
+
+
+def _table(title: str, derive: Derive) -> Table:
+    title = f"Fewest steps per update {title} (smaller is better: the ratio is print / ours)"
+    return Table(
+        title, "optimal-scaling", 2, _METRIC, _METRIC, ("dataset",), derive=derive, smaller_is_better=True, notes=_NOTES
+    )
 
 
 @suite(
     "optimal-scaling/table02",
-    "the fewest sampler steps per update with which a residual network trains as well as with the best "
-    f"(within {TOLERANCE:g} nats of test log-likelihood; failed: with none of the grid, up to 80 by default; networks "
-    "are trained for 1,000 updates by default, with a learning rate that grows for 200 of them, in the paper for "
-    "50,000 and 10,000)",
-    Table(
-        "Fewest steps per update (smaller is better: the ratio is print / ours)",
-        "optimal-scaling", 2, _METRIC, _METRIC, ("dataset",), derive=fewest_steps, smaller_is_better=True,
-        notes=(
-            note(
-                "Another criterion: the paper does not say what it counts as the same quality. Except at its own size "
-                "networks are trained here for 1,000 updates (50,000 in the paper), with a learning rate that grows "
-                "for 200 of them (10,000), and K is one of a coarse grid up to 80. Tested: with the paper's slower "
-                "growth LBP_1-1 trains on dynamic MNIST with K = 80, LBP_2-1 with 40 and ALBP_2 with 10, which with "
-                "the fast one run away within 100 updates; ALBP_1 runs away with 20 either way "
-                "(benchmarks/training_warmup.py). ALBP follows the model by the paper's algorithm 2 through all of "
-                "training, rows '(our rule)' by the package's steady rule."
-            ),
-        ),
-    ),
+    "the fewest sampler steps per update with which a residual network trains (failed: with none of the grid, up to 40 "
+    "by default); networks are trained for 1,000 updates by default (50,000 in the paper), with a learning rate that "
+    "grows for 10,000, as in the paper",
+    _table("with which training does not diverge", fewest_stable),
+    _table(f"with which it ends within {TOLERANCE:g} nats of the best test log-likelihood, too", fewest_as_good),
     figure(
         "Log-likelihood of test images (nats)", "curve",
         x="K", y="log_likelihood", logx=True, panels=("dataset",), xlabel="steps per update",
