@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from discrax.bench.execute import store
-from discrax.bench.plan.rows import add_facts
+from discrax.bench.plan.rows import OF_SECONDS, add_facts
 from discrax.bench.plan.suite import Size, Suite, Table
 from discrax.bench.report.grid import make_grid, markdown_table
 from discrax.bench.report.write import rows_by_suite, suites_of
@@ -34,11 +34,14 @@ HEADS = {
     "no error": "no error known",
     "too short": "chains too short",
     "failed": "failed",
+    "incomparable": "not comparable",
     "quoted": "quoted from others",
     "missing": "not run",
 }
 # What counts first.
-ORDER = ("within", "unexplained", "chance", "tested", "no error", "too short", "failed", "quoted", "missing")
+ORDER = (
+    "within", "unexplained", "chance", "tested", "no error", "too short", "failed", "incomparable", "quoted", "missing",
+)  # fmt: skip
 
 
 def standings() -> dict[tuple, str]:
@@ -47,22 +50,22 @@ def standings() -> dict[tuple, str]:
     for file in sorted((RESULTS / "rows").glob("*.parquet")):
         about, rows = store.read_about(file), add_facts(store.read_rows(file))
         suites = {suite.name: suite for suite in suites_of(about)}
-        compared = {name: _compared(suite) for name, suite in suites.items()}
+        counted = {name: _counted(suite) for name, suite in suites.items()}
         planned = {
-            name: {cell.id: cell for cell in suites[name].cells(Size(about["size"])) if compared[name]}
+            name: {cell.id: cell for cell in suites[name].cells(Size(about["size"])) if counted[name]}
             for name in suites
         }
         by_suite = rows_by_suite(planned, rows)
-        for name, tables in compared.items():
+        for name, tables in counted.items():
             for table in tables:
                 for place, standing in _of_table(table, by_suite[name]):
                     found[place] = min(standing, found.get(place, "missing"), key=ORDER.index)
     return found
 
 
-def _compared(suite: Suite) -> list[Table]:
-    tables = [each for each in suite.exhibits if isinstance(each, Table)]
-    return [each for each in tables if each.compares and not each.is_reading and each.paper in PAPERS]
+def _counted(suite: Suite) -> list[Table]:
+    tables = [each for each in suite.exhibits if isinstance(each, Table) and each.paper in PAPERS]
+    return [each for each in tables if not each.is_reading and each.metric not in OF_SECONDS]
 
 
 def _of_table(table: Table, rows: list) -> Iterator[tuple[tuple, str]]:
@@ -70,7 +73,7 @@ def _of_table(table: Table, rows: list) -> Iterator[tuple[tuple, str]]:
     for line in grid.lines:
         for column, entry in zip(grid.columns, line.entries, strict=True):
             if entry.paper is not None:
-                standing = entry.verdict if entry.status == "ok" else entry.status
+                standing = entry.verdict or "incomparable" if entry.status == "ok" else entry.status
                 yield (table.paper, table.number, table.metric, line.head, column), standing
 
 

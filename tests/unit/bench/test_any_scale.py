@@ -6,7 +6,7 @@ import pytest
 
 import discrax as dx
 from discrax.bench.execute.cells import run_cell
-from discrax.bench.papers.any_scale import sampling
+from discrax.bench.papers.any_scale import kernels, sampling
 from discrax.bench.papers.rules import PaperProbes
 from discrax.bench.plan.cell import Budget, Cell, call
 from discrax.bench.plan.printed import printed_rows
@@ -48,6 +48,29 @@ def test_its_window_is_that_of_print():
     kernel = dx.samplers.ab_first()
     rule = PaperProbes().plan(sampling.target("grid-ising", "0.3000")(), kernel, 20_000)
     assert (rule.window, rule.num_windows) == (100, 200)
+
+
+class TooWarm(kernels.EachAlone):
+    """A broken twin: it accepts as if the target were twice as warm."""
+
+    def step(self, key, target, state):
+        return super().step(key, dx.Tempered(target, 0.5), state)
+
+
+@pytest.mark.slow
+def test_a_walk_that_moves_each_site_alone_is_exact():
+    target = dx.targets.Ising.lattice((2, 3), 0.4, 0.2)
+    assert dx.exact.check_kernel(kernels.EachAlone(1.5), target, num_chains=20_000)
+    assert not dx.exact.check_kernel(TooWarm(1.5), target, num_chains=20_000)
+
+
+def test_a_walk_that_moves_each_site_alone_moves_as_many_on_average():
+    target = dx.targets.Ising.lattice((20, 20), 0.0)
+    result = dx.sample(jax.random.key(0), target, kernels.EachAlone(5.0), num_chains=4, num_warmup=0, num_samples=500,
+                       adaptation=None, progress=False)  # fmt: skip
+    jumps = result.stats["jump"]
+    assert jumps.mean() == pytest.approx(5.0, rel=0.05)
+    assert jumps.std() == pytest.approx(5.0**0.5, rel=0.1)
 
 
 def small_cell(sampler: str) -> Cell:

@@ -91,6 +91,7 @@ def test_every_suite_makes_cells_whose_parts_exist():
 # Some tables derive their numbers from these metrics.
 DERIVED_FROM = (
     "log_likelihood",
+    "diverged",
     "acceptance",
     *(f"unique_ngrams_pct {reference} {n}" for reference in ("self", "WT103", "TBC") for n in (2, 3)),
 )
@@ -126,7 +127,7 @@ def test_every_printed_number_has_a_cell():
                     "settings": TIMED,
                 }
                 for number, (labels, seed) in enumerate(places(suite.cells))
-                for values in ({"log_likelihood": -1.0, "acceptance": float(number % 2)},)
+                for values in ({"log_likelihood": -1.0, "diverged": 0.0, "acceptance": float(number % 2)},)
                 for metric in (table.ours, *(DERIVED_FROM if table.ours in NEW_METRICS else ()))
             ]
             rows = table.derive(rows) if table.derive else rows
@@ -154,6 +155,14 @@ def test_cells_of_one_shape_are_one_program():
     assert sorted(len(job) for job in plan(cells, together=False, in_process=False)) == [1, 4]
     assert shape_key(make_cell(target=call("discrax.bench.experiments.models:bernoulli", num_sites=3, low=9.0))) is None
     assert shape_key(make_cell(measure=call("discrax.bench.experiments.training:snapshots"))) is None  # no sampling
+
+
+def test_trainings_are_jobs_of_their_own_and_the_longest_begin_first():
+    """Other processes share neither their programs nor their time: twelve in one job would keep one worker busy."""
+    training = call("discrax.bench.experiments.training:snapshots")
+    cells = [make_cell(measure=training, budget=Budget(3, 0, 9, K), seed=seed) for K in (1, 4, 2) for seed in (0, 1)]
+    jobs = plan(cells, together=True, in_process=False)
+    assert [batch[0].budget.thinning for (batch,) in jobs] == [4, 4, 2, 2, 1, 1]
 
 
 @pytest.mark.slow

@@ -303,6 +303,15 @@ def test_chains_that_are_too_short_stand_beside_print_and_are_not_judged():
     assert (found.status, found.ours, found.times) == ("too short", (90.0 + PRINT) / 2, 3.0)
 
 
+def test_chains_as_long_as_those_of_print_are_judged_short_or_not():
+    short = {"EJD": (PRINT, 0.1), "is_long_enough": 0.0, "autocorrelation_times": 3.0}
+    of = bernoulli("ALBP", "sqrt(t)")  # 20 draws
+    for steps, expected in ((20, ("ok", "within")), (21, ("too short", ""))):
+        grid = make_grid(replace(EJD, print_steps=steps), add_facts(rows(short, of)))
+        found = entry(grid, ("ALBP", "sqrt(t)"), "100", "C1")
+        assert (found.status, found.verdict) == expected
+
+
 def test_the_best_of_a_grid_is_not_of_chains_that_are_too_short():
     def at(rate, value, is_long):
         of = cell("GLBP", "sqrt(t)", task="bernoulli", N=100, config="C1", rate=rate)

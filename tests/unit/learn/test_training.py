@@ -20,6 +20,7 @@ from discrax.core.space import Binary
 from discrax.core.target import evaluate
 from discrax.data import Images
 from discrax.learn import NetworkModel, from_function, pcd, random_couplings
+from discrax.learn.inputs import adam
 from discrax.learn.updates import _reshuffled
 
 optax = pytest.importorskip("optax")
@@ -49,6 +50,17 @@ def test_the_couplings_of_the_data_are_found(sampler):
     assert abs(trained.curves["gap"][-1]) < 0.2
     if sampler != "gibbs":
         assert abs(trained.curves["acceptance"][-1] - 0.574) < 0.3
+
+
+def test_the_rate_grows_from_nothing():
+    """As in the papers' code: the first update has rate 0, and the one after `num_warmup` all of it."""
+    optimiser, ones = adam(1e-2, 10), {"weight": jnp.ones(3)}
+    state = optimiser.init(ones)
+    sizes = []
+    for _ in range(12):
+        updates, state = optimiser.update(ones, state, ones)
+        sizes.append(-float(updates["weight"][0]))
+    np.testing.assert_allclose(sizes, 1e-2 * np.minimum(np.arange(12) / 10, 1), atol=1e-6)
 
 
 def test_chains_from_the_data_need_no_buffer():

@@ -88,15 +88,21 @@ def standard_error(row: Row) -> float | None:
     """std / sqrt(count) over chains, instances or seeds; 0 of what is exact, None where it is not known."""
     if row.get("is_exact"):
         return 0.0
-    spread = row.get("spread") or Spread("chains", _num_chains(row.get("settings") or "{}") or 0)
+    spread = row.get("spread") or Spread("chains", _budget(row.get("settings") or "{}").get("num_chains", 0))
     if row["std"] is None or spread.count < 2:
         return None
     return row["std"] / math.sqrt(spread.count)
 
 
 @lru_cache(maxsize=4096)
-def _num_chains(settings: str) -> int | None:
-    return json.loads(settings).get("budget", {}).get("num_chains")
+def _budget(settings: str) -> dict[str, int]:
+    return json.loads(settings).get("budget", {})
+
+
+def steps_of(row: Row) -> int:
+    """How many steps the budget of the row's cell lets a chain make after warm-up."""
+    budget = _budget(row.get("settings") or "{}")
+    return budget.get("num_samples", 0) * budget.get("thinning", 1)
 
 
 def reference_std(rows: Sequence[Row]) -> float:

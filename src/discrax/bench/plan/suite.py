@@ -60,7 +60,7 @@ class Table:
     notes: tuple[Note, ...] = ()
     derive: Callable[[list[dict]], list[dict]] | None = None  # more rows out of the rows of a run
     smaller_is_better: bool = False  # then a ratio is that of print to ours
-    has_its_lengths: bool = False  # all chains are as long as print's: then also those are judged that are too short
+    print_steps: int | None = None  # of print's chains: ours that make as many are judged also where they are too short
     is_reading: bool = False  # of another law than the one that print states: beside print, and not counted
     # Print has one instance drawn at random: how much its number would differ with another, as a part of it.
     instance_spread: Callable[[dict], float] | None = None

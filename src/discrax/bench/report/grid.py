@@ -7,7 +7,8 @@
 The error of ours is that of `rows.mean_of`, that of print that of `printed`, and of an ESS the spread over reference
 states, for print has one, as it has one of random instances (`Table.instance_spread`). Where the error of ours is not
 known there is no verdict. What is outside has a cause that was tested (a note with a test), or is unexplained. Cells
-whose chains are too short are not judged. Seconds say by which device they are where a table has those of several.
+whose chains are too short are not judged, unless they are as long as print's (`Table.print_steps`). Seconds say by
+which device they are where a table has those of several.
 
 Of many numbers some are outside by chance. Let n be those of a table that are within or unexplained, k the unexplained
 ones and z the furthest of these. With normal errors
@@ -27,7 +28,7 @@ from typing import Any
 
 from discrax.bench.plan.cell import OF_SAMPLER
 from discrax.bench.plan.printed import NOT_LABELS, canonical, match_printed, printed_rows
-from discrax.bench.plan.rows import OF_SECONDS, Row, group_by, mean_of, reference_std
+from discrax.bench.plan.rows import OF_SECONDS, Row, group_by, mean_of, reference_std, steps_of
 from discrax.bench.plan.suite import Note, Table
 
 BEYOND_CHANCE = 2.0  # standard errors of a difference
@@ -245,7 +246,7 @@ def _entry(
     if is_by_device:
         known["device"] = ", ".join(sorted({row.get("device") or "unknown" for row in found}))
     known["ratio"] = _ratio(ours, printed.get("paper"), table.smaller_is_better)
-    if mean.times is not None and not table.has_its_lengths:
+    if mean.times is not None and not (table.print_steps and min(map(steps_of, found)) >= table.print_steps):
         return Entry("too short", times=mean.times, **known)
     if reference and reference["error"] is not None:
         known["paper_error"] = math.hypot(reference["error"], factor * reference_std(found))

@@ -3,7 +3,15 @@
 from collections.abc import Iterator
 from typing import Any
 
-from discrax.bench.papers.any_scale.sampling import BUDGETS, COUPLINGS, mixing, our_rows, printed_rows, target
+from discrax.bench.papers.any_scale.sampling import (
+    BUDGETS,
+    COUPLINGS,
+    PRINT_STEPS,
+    mixing,
+    our_rows,
+    printed_rows,
+    target,
+)
 from discrax.bench.plan.cell import Cell, call
 from discrax.bench.plan.rows import Derive, Row, relabel
 from discrax.bench.plan.suite import Size, Table, suite
@@ -34,7 +42,7 @@ def _name(row: Row) -> str:
 def _table(task: str, title: str, *, choices: bool) -> Table:
     return Table(
         f"ESS per 10,000 queries, {title}", "any-scale", _TABLES[task], "ESS_n", "ESS_n", ("J",), ("sampler",),
-        derive=_of(task, choices=choices), has_its_lengths=True, is_reading=True,
+        derive=_of(task, choices=choices), print_steps=PRINT_STEPS, is_reading=True,
     )  # fmt: skip
 
 

@@ -11,10 +11,11 @@ COUPLINGS = ("0.3000", "0.4407", "0.7071")
 CONDITIONS = ("2", "10", "50")
 TASKS = {"grid-ising": "J", "ba4-ising": "J", "rotation-gaussian": "L", "sparse-gaussian": "L"}
 ATTACHED = {"ba4-ising": 4, "ba2-ising": 2}  # to how many nodes of the graph a new one attaches; print says four
+PRINT_STEPS = 80_000
 BUDGETS = {
     Size.QUICK: Budget(8, 4_200, 600),  # from sigma = 0.1 Algorithm 3 needs its rounds of 600 steps
-    Size.DEFAULT: Budget(100, 20_000, 80_000),
-    Size.PAPER: Budget(100, 20_000, 80_000),
+    Size.DEFAULT: Budget(100, 20_000, PRINT_STEPS),
+    Size.PAPER: Budget(100, 20_000, PRINT_STEPS),
 }
 WHICH = (
     "rows that have the names of print are done as printed: gradients alone, AB adapted by Algorithm 3 from the first "
@@ -246,6 +247,7 @@ def _pair(number: int, title: str, columns: tuple[str, ...], derive: Derive) -> 
             ours="ESS_n",
             notes=NOTES,
             instance_spread=_instance_spread,
+            print_steps=PRINT_STEPS,
             **shared,
         ),
         Table(f"ESS per second, {title}", metric="ESS_t", ours="ESS_t", compares=False, **shared),

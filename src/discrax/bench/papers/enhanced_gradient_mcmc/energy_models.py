@@ -131,7 +131,7 @@ def _relative(rows: list[Row]) -> list[Row]:
     unequal=_COST,
 )  # fmt: skip
 def figure07(size: Size) -> Iterator[Cell]:
-    for seed in range({Size.QUICK: 1, Size.DEFAULT: 3, Size.PAPER: 5}[size]):
+    for seed in range(1 if size is Size.QUICK else 5):
         for multiplier in _MULTIPLIERS[::2] if size is Size.QUICK else _MULTIPLIERS:
             for name in ("NCG", "AVG", "PAVG model-agnostic"):
                 yield ising(name, 10, seed, multiplier=multiplier)
