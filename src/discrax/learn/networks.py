@@ -35,7 +35,8 @@ class ResidualBlock(eqx.Module):
 class ResNet(eqx.Module):
     """A 3x3 convolution, residual blocks of which the first two halve the picture, the mean over pixels, a linear map.
 
-    The network of Grathwohl et al. (2021) and Sun et al. (2022): 64 channels, 8 blocks, no normalisation.
+    The network of Grathwohl et al. (2021) and Sun et al. (2022): 64 channels, 8 blocks, no normalisation. In their code
+    the two shortcuts that halve the picture look at one pixel, here at 3x3.
     """
 
     stem: eqx.nn.Conv2d
