@@ -2,7 +2,8 @@
 
 It writes the table between two marks of docs/results/README.md. Each file of rows is counted as its page shows it, with
 all its seeds. A place of a printed table counts once. Where it is compared in two ways (whole chains, and the part of
-them that print fits) it is within if one of them is; else it has a tested cause only if both have. What is outside
+them that print fits; two counts of steps) it counts as what comes first of `ORDER`: it is within if one of them is, and
+has a tested cause only if both have. What is outside
 "as chance has" is no more of a table's numbers, and no further outside, than normal errors leave there (`report.grid`).
 """
 

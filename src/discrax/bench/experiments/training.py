@@ -126,7 +126,7 @@ def trained_resnet(
         check_trained(trained)
         return trained.ema
 
-    settings = (data, width, num_blocks, num_updates, num_steps, f"{learning_rate:g}", buffer_size, seed)
+    settings = (data, width, num_blocks, num_updates, num_steps, f"{learning_rate:g}-from-0", buffer_size, seed)
     settings += () if variance == 2 else (f"{variance:.3g}",)
     settings += () if num_growing is None else (f"growing{num_growing}",)
     return keep_in_cache(f"resnet-{'-'.join(map(str, settings))}", untrained, make)

@@ -80,7 +80,7 @@ def add_facts(rows: Sequence[Row]) -> list[Row]:
 
 
 def is_too_short(row: Row) -> bool:
-    """Whether the chains of the row's cell are too short for its numbers to mean anything."""
+    """Whether the chains of the row's cell are too short for its numbers to mean anything but at their length."""
     return "autocorrelation_times" in row
 
 
