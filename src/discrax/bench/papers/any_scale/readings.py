@@ -1,6 +1,7 @@
 """Readings of what print leaves open: its Barabasi-Albert graph, and how walks and Gibbs choose the sites of spins."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from discrax.bench.papers.any_scale.sampling import (
@@ -58,10 +59,12 @@ _SITES = "Gibbs in turn, and a walk that moves each site by itself with probabil
     _table("grid-ising", f"the 20 x 20 grid: {_SITES}", choices=True),
 )
 def readings(effort: Size) -> Iterator[Cell]:
-    frozen = mixing(whole=effort is not Size.QUICK)
     choices: dict[str, dict[str, Any]] = {
-        "Gibbs (in turn)": {"sampler": call("discrax.samplers:gibbs", scan="systematic")},
-        "RW (each site alone)": {"sampler": call("discrax.bench.papers.any_scale.kernels:EachAlone")},
+        name: {"sampler": sampler, "measure": mixing(whole=effort is not Size.QUICK)}
+        for name, sampler in (
+            ("Gibbs (in turn)", call("discrax.samplers:gibbs", scan="systematic")),
+            ("RW (each site alone)", call("discrax.bench.papers.any_scale.kernels:EachAlone")),
+        )
     }
     as_printed = printed_rows(effort, ordinal=False) | our_rows(effort, ordinal=False)
     for not_in_table3 in ("DLP-trace", "Gibbs (chromatic)"):
@@ -70,9 +73,5 @@ def readings(effort: Size) -> Iterator[Cell]:
         rows = ({} if task == "grid-ising" else as_printed) | choices
         for value in COUPLINGS:
             for name, how in rows.items():
-                yield Cell(
-                    labels=(("task", task), ("J", value), ("sampler", name)),
-                    target=target(task, value),
-                    budget=BUDGETS[effort],
-                    **({"measure": frozen} | how | {"is_timed": False}),
-                )
+                labels, made = (("task", task), ("J", value), ("sampler", name)), target(task, value)
+                yield replace(Cell(labels=labels, target=made, budget=BUDGETS[effort], **how), is_timed=False)
