@@ -19,7 +19,7 @@ from discrax.bench.plan.suite import Size, Table, suite
 
 # Of print's rows, by what they may have been.
 _CHOICES = {"Gibbs (in turn)": "Gibbs", "RW (each site alone)": "RW"}
-_TABLES = {"grid-ising": 2, "ba2-ising": 3}
+_TABLES = {"grid-ising": 2, "ba4-ising": 3, "ba2-ising": 3}
 
 
 def _of(task: str, *, choices: bool) -> Derive:
@@ -56,6 +56,7 @@ _SITES = "Gibbs in turn, and a walk that moves each site by itself with probabil
     f"readings that print leaves open: table 3 on {_TWO} (print says four); Ising models by {_SITES}",
     _table("ba2-ising", _TWO, choices=False),
     _table("ba2-ising", f"{_TWO}: {_SITES}", choices=True),
+    _table("ba4-ising", f"the Barabasi-Albert graph of four edges a node: {_SITES}", choices=True),
     _table("grid-ising", f"the 20 x 20 grid: {_SITES}", choices=True),
 )
 def readings(effort: Size) -> Iterator[Cell]:
@@ -70,7 +71,7 @@ def readings(effort: Size) -> Iterator[Cell]:
     for not_in_table3 in ("DLP-trace", "Gibbs (chromatic)"):
         del as_printed[not_in_table3]
     for task in _TABLES:
-        rows = ({} if task == "grid-ising" else as_printed) | choices
+        rows = (as_printed if task == "ba2-ising" else {}) | choices
         for value in COUPLINGS:
             for name, how in rows.items():
                 labels, made = (("task", task), ("J", value), ("sampler", name)), target(task, value)
