@@ -7,6 +7,7 @@
     python benchmarks/lattice_rows.py sparse-gaussian DLP --values 50 --rate 0.79
     python benchmarks/lattice_rows.py grid-ising RW DLP "AB-trace (ours)" --values 0.3000 --periodic
     python benchmarks/lattice_rows.py ba4-ising DLP AB-1st AB-trace --chains 10 --attached 2   (half an hour)
+    python benchmarks/lattice_rows.py grid-ising Gibbs --values 0.7071 --chains 100 --ordered
 
 A row is run as the suite runs it, with fewer chains, and shown as its ESS per 10,000 queries.
 
@@ -17,7 +18,8 @@ A row is run as the suite runs it, with fewer chains, and shown as its ESS per 1
 - `--rate`: the step size is tuned to another acceptance rate than the 0.574 that print names.
 - `--periodic`: print does not say whether its grid has an edge; the suite's has one, this has none.
 - `--attached`: a new node of the Barabasi-Albert graph attaches to so many others. Print says 4; the first-order rows
-  that it has are those of 2.
+  that it has are nearer to those of 2.
+- `--ordered`: spins begin all up. From a random start they freeze into domains.
 - `--begin`: Algorithm 3 goes on from this (sigma, alpha) after the burn-in, in place of where the burn-in, whose W and
   D are 0, has brought them. `--times`: it makes as many times the steps.
 """
@@ -38,6 +40,7 @@ from discrax.bench.papers.any_scale import algorithm, sampling
 from discrax.bench.plan.cell import Cell, call
 from discrax.bench.plan.measure import Number
 from discrax.bench.plan.suite import Size
+from discrax.core.target import Target
 from discrax.curvature import build
 from discrax.curvature.diagonal import Diagonal, check_and_scale, report
 from discrax.curvature.matrices import Solution
@@ -77,6 +80,11 @@ def periodic_grid(coupling: float, side: int) -> targets.Ising:
     return targets.Ising.lattice((side, side), coupling, periodic=True)
 
 
+def all_up(target: Target, seed: int, num_chains: int) -> np.ndarray:
+    """Every chain begins with all spins up."""
+    return np.ones((num_chains, *target.space.shape), np.int8)
+
+
 def on_other_target(cell: Cell, **arguments: int) -> Cell:
     """The cell on its target with other arguments."""
     return replace(cell, target=call(cell.target.address, **(dict(cell.target.arguments) | arguments)))
@@ -92,7 +100,7 @@ def changed(cell: Cell, asked: argparse.Namespace) -> Cell:
         cell = replace(cell, target=call(f"{__file__}:periodic_grid", **dict(cell.target.arguments)))
     if asked.attached is not None:
         cell = on_other_target(cell, attached=asked.attached)
-    return cell
+    return replace(cell, init=call(f"{__file__}:all_up")) if asked.ordered else cell
 
 
 def instance(cell: Cell, seed: int) -> Cell:
@@ -138,9 +146,12 @@ def main() -> None:
     parser.add_argument("--rate", type=float)
     parser.add_argument("--periodic", action="store_true")
     parser.add_argument("--attached", type=int)
+    parser.add_argument("--ordered", action="store_true")
     asked = parser.parse_args()
     if (asked.periodic and asked.task != "grid-ising") or (asked.instances and asked.task == "grid-ising"):
         parser.error("Grids are --periodic, and Gaussians and graphs have --instances.")
+    if asked.ordered and not asked.task.endswith("ising"):
+        parser.error("Spins are --ordered.")
     if asked.attached is not None and asked.task != "ba4-ising":
         parser.error("Nodes of a Barabasi-Albert graph are --attached.")
     values = sampling.CONDITIONS if asked.task.endswith("gaussian") else sampling.COUPLINGS
