@@ -19,6 +19,7 @@ from discrax.bench.plan.suite import Size, Table, suite
 
 # Of print's rows, by what they may have been.
 _CHOICES = {"Gibbs (in turn)": "Gibbs", "RW (each site alone)": "RW"}
+_NAMES, _PRINTED = _CHOICES | {"DLP": "LB"}, {"ba2-ising": "ba4-ising"}
 _TABLES = {"grid-ising": 2, "ba4-ising": 3, "ba2-ising": 3}
 
 
@@ -26,18 +27,14 @@ def _of(task: str, *, choices: bool) -> Derive:
     """The rows of a task with print's names: those of the readings of its choices, or the others."""
 
     def derive(rows: list[Row]) -> list[Row]:
-        found = [row for row in rows if row["labels"]["task"] == task]
-        if choices:
-            return [relabel(row, sampler=_CHOICES[name]) for row in found if (name := _name(row)) in _CHOICES]
-        return [
-            relabel(row, sampler="LB") if _name(row) == "DLP" else row for row in found if _name(row) not in _CHOICES
-        ]
+        found = []
+        for row in rows:
+            its, name = row["labels"]["task"], row["labels"]["sampler"]
+            if its == task and (name in _CHOICES) == choices:
+                found.append(relabel(row, sampler=_NAMES.get(name, name), task=_PRINTED.get(its, its)))
+        return found
 
     return derive
-
-
-def _name(row: Row) -> str:
-    return row["labels"]["sampler"]
 
 
 def _table(task: str, title: str, *, choices: bool) -> Table:
