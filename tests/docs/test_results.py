@@ -8,6 +8,8 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from discrax.bench.papers.any_scale.readings import readings
+from discrax.bench.papers.any_scale.sampling import table03
 from discrax.bench.papers.enhanced_gradient_mcmc.energy_models import BETWEEN_TRUTHS
 
 ROOT = Path(__file__).parents[2]
@@ -33,6 +35,11 @@ def test_the_counts_are_those_of_the_committed_rows():
     counting = _counting()
     said = (counting.RESULTS / "README.md").read_text().partition(counting.BEGIN)[2].partition(counting.END)[0]
     assert said.strip() == counting.table().strip()
+
+
+def test_readings_of_print_are_not_counted():
+    assert _counting()._counted(readings) == []
+    assert _counting()._counted(table03)
 
 
 @pytest.fixture(scope="module")

@@ -6,12 +6,17 @@ import pytest
 
 import discrax as dx
 from discrax.bench.execute.cells import run_cell
-from discrax.bench.papers.any_scale import kernels, sampling
+from discrax.bench.papers.any_scale import kernels, readings, sampling
 from discrax.bench.papers.rules import PaperProbes
 from discrax.bench.plan.cell import Budget, Cell, call
 from discrax.bench.plan.printed import printed_rows
 from discrax.bench.plan.suite import Size
+from discrax.bench.report.grid import make_grid
 from repeats import repeats
+
+from .fake_rows import cell as fake_cell
+from .fake_rows import entry
+from .fake_rows import rows as fake_rows
 
 pytestmark = pytest.mark.optimised  # steps of many sites take longer than compiling them
 
@@ -71,6 +76,18 @@ def test_a_walk_that_moves_each_site_alone_moves_as_many_on_average():
     jumps = result.stats["jump"]
     assert jumps.mean() == pytest.approx(5.0, rel=0.05)
     assert jumps.std() == pytest.approx(5.0**0.5, rel=0.1)
+
+
+def test_readings_stand_beside_the_rows_of_print_that_they_are_readings_of():
+    found = []
+    for sampler, value in (("DLP", 100.0), ("Gibbs", 5.0), ("Gibbs (in turn)", 9.0)):
+        made = fake_cell(sampler, "", task="ba2-ising", J="0.3000")
+        found += fake_rows({"ESS_n": (value, 1.0)}, made)
+    whole, choices, *_ = (make_grid(each, found) for each in readings.readings.exhibits)
+    assert (entry(whole, ("LB",), "0.3000").ours, entry(whole, ("LB",), "0.3000").paper) == (100.0, 117.06)
+    assert entry(whole, ("Gibbs",), "0.3000").ours == 5.0
+    assert entry(choices, ("Gibbs",), "0.3000").ours == 9.0
+    assert {each.is_reading for each in readings.readings.exhibits} == {True}
 
 
 def small_cell(sampler: str) -> Cell:
