@@ -28,7 +28,7 @@ def network(data: str, size: Size) -> Call:
         return call(address, data=data, **small, buffer_size=1_000)
     # On these silhouettes training diverges with He's first weights (after 547 updates), and with those of the papers'
     # code when the learning rate grows in 1,000 updates (after 861). With both as the papers have them
-    # it does not with 40 steps an update or more.
+    # it does not with these steps.
     begins = {"variance": 1 / 3, "num_growing": _SLOW} if data == "caltech" else {}
     return call(
         address,
