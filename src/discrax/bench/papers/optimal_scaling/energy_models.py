@@ -85,8 +85,10 @@ def _table(title: str, derive: Derive) -> Table:
         "Log-likelihood of test images (nats)", "curve",
         x="K", y="log_likelihood", logx=True, panels=("dataset",), xlabel="steps per update",
     ),
-    figure("Seconds of training, or until it diverged", "curve", x="K", y="time_s", logx=True, logy=True, panels=("dataset",),
-           xlabel="steps per update"),
+    figure(
+        "Seconds of training, or until it diverged", "curve",
+        x="K", y="time_s", logx=True, logy=True, panels=("dataset",), xlabel="steps per update",
+    ),
 )  # fmt: skip
 def table02(size: Size) -> Iterator[Cell]:
     """At the quick size digits of 8 x 8 pixels instead of the paper's images."""
