@@ -286,13 +286,11 @@ def plan(cells: Iterable[Cell], together: bool, in_process: bool, num_sharing: i
         first = batch[0]
         is_apart = isinstance(first.measure(), Experiment)
         jobs.setdefault(first.id if is_apart else (first.target.address, first.sampler, first.budget), []).append(batch)
-    return sorted(map(tuple, jobs.values()), key=_num_steps, reverse=True)
 
+    def num_steps(job: Job) -> int:
+        return sum(cell.budget.num_steps for batch in job for cell in batch)
 
-def _num_steps(job: Job) -> int:
-    """Of all chains of all cells."""
-    budgets = (cell.budget for batch in job for cell in batch)
-    return sum(its.num_chains * (its.num_warmup + its.num_samples * its.thinning) for its in budgets)
+    return sorted(map(tuple, jobs.values()), key=num_steps, reverse=True)
 
 
 class Outcome(NamedTuple):
